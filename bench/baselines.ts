@@ -4,7 +4,7 @@ import type { Database } from '../sidecar/couch/database.ts'
 import type { BulkRow, StoredDoc } from '../sidecar/couch/documents.ts'
 import { answerOf } from '../test/support/answers.ts'
 
-/** Reads every document that waits, as a feed gives them. */
+/** Reads every pending document, as a feed gives them. */
 async function readAll(couch: Couch, { name }: Database): Promise<StoredDoc[]> {
   const query = { include_docs: true }
   const { results } = await answerOf<{ results: { doc: StoredDoc }[] }>(couch, { db: name, path: '_changes', query })
@@ -12,8 +12,8 @@ async function readAll(couch: Couch, { name }: Database): Promise<StoredDoc[]> {
 }
 
 /**
- * What this server can do at best: read with documents, then write all of them back with `_bulk_docs` of 1,000, one
- * after the other; once, as a safe handler writes, or twice, as an unsafe one.
+ * The best rate of this server: read with documents, then write all of them back with `_bulk_docs` of 1,000. One write
+ * imitates a safe handler, two writes an unsafe one.
  */
 export async function runLimit(couch: Couch, database: Database, writes: 1 | 2): Promise<void> {
   const docs = await readAll(couch, database)
@@ -28,7 +28,7 @@ export async function runLimit(couch: Couch, database: Database, writes: 1 | 2):
   }
 }
 
-/** What people write: read the feed, then for each document a claim by PUT and a save by PUT, 16 at a time. */
+/** The usual loop: read the feed, then for each document a claim by PUT and a save by PUT, 16 at a time. */
 export async function runLoop(couch: Couch, url: string, { name }: Database): Promise<void> {
   const docs = await readAll(couch, couch.db(name))
   const db = nano(url).use<Record<string, unknown>>(name)

@@ -4,7 +4,7 @@ import type { Couch } from '../sidecar/couch/client.ts'
 import type { Database } from '../sidecar/couch/database.ts'
 import { compileDdocs, ddocsFolder } from '../sidecar/deploy/compile.ts'
 
-/** A machine, as a user declares it: with it comes the guard that CouchDB runs for every write. */
+/** A state machine as a user declares it. It adds the guard that CouchDB runs for every write. */
 export const orderMachines = (mode: 'safe' | 'unsafe'): Machines =>
   defineMachines({ order: { paid: { mode, create: 'client', next: { invoiced: 'sidecar' } }, invoiced: {} } })
 
@@ -17,7 +17,7 @@ const order = (number: number) => ({
   note: 'Please leave it with the neighbours if nobody is at home.',
 })
 
-/** A new database with the sidecar's design document and `count` documents of about 250 bytes that wait for a handler. */
+/** A new database with the sidecar's design document and `count` pending documents of about 250 bytes. */
 export async function fillDatabase(couch: Couch, count: number, machines: Machines): Promise<Database> {
   const database = couch.db(`bench-${randomBytes(6).toString('hex')}`)
   await database.create()

@@ -1,6 +1,6 @@
 /**
- * The slowest query while a view over many documents is changed: deployed, and written as it is, in one run. The view is
- * asked all the while, as fast as it answers.
+ * The slowest query during a change of a view over many documents: by a deploy, and by a plain write, in one run. The
+ * benchmark queries the view continuously.
  */
 import { mkdtemp, mkdir, rm, writeFile } from 'node:fs/promises'
 import { z } from 'zod'
@@ -18,7 +18,7 @@ interface Change {
   /** Milliseconds. */
   readonly median: number
   readonly slowest: number
-  /** Until the changed view answers. */
+  /** The time until the changed view answers. */
   readonly seconds: number
 }
 
@@ -58,7 +58,7 @@ export async function measureDeploy(couch: Couch, count: number): Promise<Line[]
   }
 }
 
-/** Asked by one while it is done. */
+/** One client queries the view during the change. */
 async function change(database: Database, work: () => Promise<void>): Promise<Change> {
   const times: number[] = []
   let done = false
@@ -80,7 +80,7 @@ async function change(database: Database, work: () => Promise<void>): Promise<Ch
   return { median: quantile(times, 0.5), slowest: Math.max(...times), seconds }
 }
 
-/** The index may take longer than a request may. */
+/** The index may take longer than a request timeout. */
 async function ask(database: Database): Promise<void> {
   await database.view('bench', 'by_owner', z.unknown(), { limit: 10 }, { timeoutMs: 3_600_000 })
 }

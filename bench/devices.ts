@@ -9,7 +9,7 @@ import type { Line } from './report.ts'
 
 const CHANNELS = 100
 
-/** What devices cost CouchDB that replicate by the client, in a process of their own: two for each channel. */
+/** The cost for CouchDB of devices that replicate by the client, in a separate process: two for each channel. */
 export async function measureDevices(couch: Couch, url: string, serverPid: number | undefined): Promise<Line[]> {
   if (serverPid === undefined) return [{ what: 'what devices cost', figure: 'not known of a server elsewhere' }]
   const databases = await Promise.all(Array.from({ length: CHANNELS }, () => fillDatabase(couch, 0, {})))

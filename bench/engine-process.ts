@@ -1,7 +1,7 @@
 /**
- * One engine in a process of its own, with an empty handler; tells its parent when all documents are saved. Forked by
- * `engine.ts` with the job as its argument. The engine is the one that was built: what runs TypeScript as it is wraps
- * every function for its name, which costs where there are many.
+ * One engine in a separate process, with an empty handler. It reports to its parent when all documents are saved.
+ * `engine.ts` forks it with the job as its argument. It loads the built engine: a TypeScript loader wraps every
+ * function for its name, which slows code with many functions.
  */
 import pino from 'pino'
 import type * as clocks from '../sidecar/core/clock.ts'
@@ -65,7 +65,7 @@ const [began, cpu] = [performance.now(), process.cpuUsage()]
 const running = engine.run(stopping.signal)
 while (ran < count || engine.health().inFlight > 0) await new Promise((resolve) => setTimeout(resolve, 5))
 recorded.abort(new Error('all are done'))
-await recording // what waits is written first
+await recording // pending results are written first
 const seconds = (performance.now() - began) / 1000
 const { user, system } = process.cpuUsage(cpu)
 stopping.abort(new Error('done'))

@@ -9,22 +9,22 @@ export interface EngineJob {
   readonly mode: 'safe' | 'unsafe'
   readonly count: number
   readonly machines: Machines
-  /** With a key that every thousandth document has, and a limit that is never reached. */
+  /** With a key that every thousandth document shares, and a limit that is never reached. */
   readonly hasOptions?: boolean
-  /** Writes a document for each entry that has ended, in databases whose names begin so. */
+  /** Writes a document for each ended entry, in databases with this prefix. */
   readonly history?: string
 }
 
 export interface EngineResult {
   /** From the start of the engine to the last save, seconds. */
   readonly seconds: number
-  /** Processor time of its process meanwhile; versions before 2026-11-26 do not say it. */
+  /** Processor time of its process meanwhile. Versions before 2026-11-26 do not report it. */
   readonly cpuSeconds?: number
   readonly ran: number
   readonly peakBytes: number
 }
 
-/** Runs the engine of the version in this folder over the documents that wait, in a process of its own. */
+/** Runs the engine of the version in this folder over the pending documents, in a separate process. */
 export async function runEngine(folder: string, job: EngineJob): Promise<EngineResult> {
   const script = join(folder, 'bench/engine-process.ts')
   const child = fork(script, [JSON.stringify(job)], { cwd: folder, execArgv: ['--import', 'tsx'] })

@@ -1,4 +1,7 @@
-/** One bare continuous feed for each of thousands of databases, as many as the server bears: what `visited-databases.ts` is compared with. */
+/**
+ * One plain continuous feed for each of thousands of databases, as many as the server can hold: the baseline of
+ * `visited-databases.ts`.
+ */
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createCouch, type Couch } from '../sidecar/couch/client.ts'
@@ -9,22 +12,22 @@ import { usageIfOurs } from './usage.ts'
 import type { Line } from './report.ts'
 import { answerOf } from '../test/support/answers.ts'
 
-const HEARTBEAT_MS = 10_000 // as the sidecar's own
-const POLL_MS = 25_000 // as the client's
+const HEARTBEAT_MS = 10_000 // as in the sidecar
+const POLL_MS = 25_000 // as in the client
 
 export interface FeedsOptions {
   readonly couch: Couch
   readonly url: string
   readonly names: readonly string[]
-  /** Of the server, if it is one of ours. */
+  /** The process id of the server, if the benchmark started it. */
   readonly serverPid: number | undefined
   readonly idleSeconds: number
-  /** Databases that are written to, and the pause between. */
+  /** The databases that receive writes, and the pause between the writes. */
   readonly writes: readonly string[]
   readonly pauseMs: number
 }
 
-/** As a worker would follow them. */
+/** Follows each database as a worker would. */
 export async function measureBareFeeds(options: FeedsOptions): Promise<Line[]> {
   const { couch, names, serverPid, idleSeconds, writes, pauseMs } = options
   const [leaving, sent, delays] = [new AbortController(), new Map<string, number>(), [] as number[]]
@@ -88,7 +91,7 @@ export async function measureBareFeeds(options: FeedsOptions): Promise<Line[]> {
   ]
 }
 
-/** As devices do: a long poll for each database, begun anew when it ends. */
+/** Follows each database as a device does: a long poll that restarts when it ends. */
 export async function measureLongPolls(options: FeedsOptions): Promise<Line[]> {
   const { url, names, serverPid, idleSeconds } = options
   const couch = createCouch({ url, connections: names.length })

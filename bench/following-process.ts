@@ -1,4 +1,6 @@
-/** One reader of all changes of a database, in a process of its own; forked by `following.ts` with the job as its argument. */
+/**
+ * One reader of all changes of a database in a separate process. `following.ts` forks it with the job as its argument.
+ */
 import type { EventEmitter } from 'node:events'
 import nano from 'nano'
 import type * as clocks from '../sidecar/core/clock.ts'
@@ -16,7 +18,7 @@ interface CloudantFollow {
 const { url, name, follower, count } = JSON.parse(process.argv[2]!) as FollowingJob
 const built = (path: string) => import(new URL(`../dist/sidecar/${path}`, import.meta.url).href) as Promise<unknown>
 
-/** Prepares what it needs, and answers what reads until so many rows have come. */
+/** Prepares a reader. Returns the function that reads until the given number of rows has arrived. */
 const readers: Record<Follower, () => Promise<(() => Promise<void>) | undefined>> = {
   'plain read': async () => async () => {
     const answer = await ask(url, `${name}/_changes?include_docs=true`)

@@ -1,4 +1,7 @@
-/** How fast a backlog of changes is read with its documents: by the sidecar's follower, and by what people use instead. */
+/**
+ * The rate at which a backlog of changes is read with its documents: by the sidecar's follower, and by the usual
+ * packages.
+ */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -18,7 +21,7 @@ export interface FollowingJob {
   readonly count: number
 }
 
-/** `undefined`: it is not installed. */
+/** `undefined` if the package is not installed. */
 export type FollowingResult = { readonly seconds: number; readonly cpuSeconds: number } | undefined
 
 interface Measured {

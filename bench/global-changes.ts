@@ -1,6 +1,6 @@
 /**
- * `GET /_db_updates` of the sidecar beside that of the server, in one run: how long a write takes to become a row, how
- * many documents are written for it, and what readers cost who only wait.
+ * `GET /_db_updates` of the sidecar beside that of the server, in one run: the time from a write to its row, the number
+ * of documents written for it, and the cost of idle readers.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Couch } from '../sidecar/couch/client.ts'
@@ -12,16 +12,16 @@ import type { Line } from './report.ts'
 import { usageOf } from './usage.ts'
 
 const DATABASES = 100
-/** Below the number of databases that the sidecar follows one by one. */
+/** Fewer than the databases that the sidecar follows one by one. */
 const FOLLOWED = 40
 const READERS = 500
 const PAUSE_MS = 40
 
 interface Feed {
   readonly who: string
-  /** With credentials. */
+  /** The URL with credentials. */
   readonly url: string
-  /** Of whoever serves it; undefined if it is not ours to look at. */
+  /** The process id of the server that serves it; undefined if the benchmark did not start it. */
   readonly pid: number | undefined
 }
 
@@ -41,10 +41,10 @@ export async function measureGlobalChanges(couch: Couch, url: string, couchPid: 
     for (const each of [1, 10]) lines.push(...(await bursts(couch, names, run, each)))
     for (const feed of both) lines.push(...(await readers(couch, feed, names)))
     await couch.request({ method: 'DELETE', db: '_global_changes' })
-    await sleep(3000) // it turns to the databases' own
+    await sleep(3000) // it switches to the databases' own feeds
     const few = names.slice(0, FOLLOWED)
     for (const name of few) await couch.db(name).put({ _id: 'one-of-those-that-changed-last' })
-    await sleep(10_000) // a sweep finds the ones that were not followed
+    await sleep(10_000) // a sweep finds databases that were not followed
     lines.push(...(await delays(couch, [ours], few, 'over the databases’ own')))
     return lines
   } finally {
@@ -56,7 +56,7 @@ export async function measureGlobalChanges(couch: Couch, url: string, couchPid: 
   }
 }
 
-/** Calls with the name of each database of which a row comes, until it is left. Resolves when it is connected. */
+/** Calls back with the name of each database that gets a row, until it ends. Resolves when it is connected. */
 async function listen({ url }: Feed, onRow: (database: string, at: number) => void): Promise<() => void> {
   const leaving = new AbortController()
   const query = 'feed=continuous&since=now&heartbeat=1000'
@@ -141,7 +141,7 @@ async function readers(couch: Couch, feed: Feed, names: readonly string[]): Prom
   let rows = 0
   const before = await usageOf(feed.pid)
   const count = () => void (rows += 1)
-  // All at once: the server answers none before its first row or heartbeat.
+  // All at once: the server answers no feed before its first row or heartbeat.
   const leave = await Promise.all(Array.from({ length: READERS }, () => listen(feed, count)))
   await sleep(2000)
   const open = await usageOf(feed.pid)

@@ -1,4 +1,4 @@
-/** Does something with each of them, `atOnce` at a time. */
+/** Runs the work for each item, `atOnce` at a time. */
 export async function inParallel<T>(
   items: readonly T[],
   work: (item: T) => Promise<unknown>,

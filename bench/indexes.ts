@@ -1,6 +1,6 @@
 /**
- * How far indexes are behind under steady writes: kept by the server's own ken, by the sidecar with ken switched off, and
- * by both. And how long it takes until new ones over many documents are there.
+ * The lag of indexes under steady writes: built by the server's own ken, by the sidecar with ken off, and by both. Also
+ * the build time of new indexes over many documents.
  */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,7 +18,7 @@ const DATABASES = 50
 const DDOCS = ['_design/one', '_design/two']
 const WRITES_A_SECOND = 25
 const SECONDS = 90
-/** Of so many writes one is watched until both indexes have it. */
+/** One of this many writes is watched until both indexes have it. */
 const WATCHED = 5
 const LARGE_DATABASES = 2
 const LARGE_DOCS = Number(process.env.BENCH_INDEXED ?? 50_000)
@@ -84,7 +84,10 @@ async function steady(couch: Couch, how: string, run: string, product: Product |
   ]
 }
 
-/** From a write until each index has it. Asked ever more seldom, so that asking does not become the load. */
+/**
+ * The time from a write until each index has it. The pauses between the polls grow, so that polling does not become the
+ * load.
+ */
 async function watch(couch: Couch, name: string, lags: number[]): Promise<void> {
   const began = performance.now()
   const { update_seq } = await couch.db(name).info()

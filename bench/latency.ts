@@ -10,12 +10,15 @@ import { dropDatabase, fillDatabase, orderMachines } from './database.ts'
 import { quantile } from './figures.ts'
 
 export interface Latency {
-  /** From the moment the write is sent to the moment the row is read, or the handler begins. Milliseconds. */
+  /** The time from sending the write to reading the row, or to the start of the handler. Milliseconds. */
   readonly feed: { readonly median: number; readonly p99: number }
   readonly handler: { readonly median: number; readonly p99: number }
 }
 
-/** A document every few milliseconds: how long until a bare continuous feed shows it, and until its handler begins. */
+/**
+ * Writes a document every few milliseconds. Measures the time until a plain continuous feed shows it, and until its
+ * handler starts.
+ */
 export async function measureLatency(couch: Couch, writes: number, pauseMs: number): Promise<Latency> {
   const machines = orderMachines('safe')
   const database = await fillDatabase(couch, 0, machines)

@@ -1,4 +1,4 @@
-/** Loaded into the process of the product: tells how many bytes live in it, whenever its parent asks. */
+/** Loaded into the process of the product. Reports its bytes in use when its parent requests them. */
 process.on('message', () => {
   globalThis.gc()
   const { heapUsed, external } = process.memoryUsage()

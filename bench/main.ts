@@ -1,7 +1,7 @@
 /**
- * `npm run bench`: what the sidecar does beside what the same CouchDB can do at best, and beside the loop that people
- * write, in one run, several rounds in turn, medians. On the server at `COUCHDB_URL`, or one started from the binary
- * at `COUCHDB_BIN`. Writes its figures to `bench/results/`. `BENCH_PARTS=latency,sharing` measures these only;
+ * `npm run bench`: the sidecar beside the best rate of the same CouchDB, and beside the usual loop, in one run of
+ * several alternating rounds, as medians. It uses the server at `COUCHDB_URL`, or starts one from the binary at
+ * `COUCHDB_BIN`. It writes its figures to `bench/results/`. `BENCH_PARTS=latency,sharing` measures these parts only.
  * `npm run bench -- --against <commit>` measures the throughput of that commit in turns with this one's.
  */
 import { parseArgs } from 'node:util'
@@ -27,7 +27,7 @@ import { otherVersion, thisVersion } from './versions.ts'
 const COUNT = Number(process.env.BENCH_DOCS ?? 20_000)
 const WAITING = Number(process.env.BENCH_WAITING ?? 100_000)
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 3)
-/** In a minute: one each 5 s, at most a fifth earlier. */
+/** The number in a minute: one every 5 s, at most a fifth earlier. */
 const SIGNS_OF_LIFE = 60 / 4 + 1
 
 const server = process.env.COUCHDB_URL

@@ -1,6 +1,6 @@
 /**
- * The operator's page over many documents and databases: how soon it can be used, in a browser, and what it costs CouchDB
- * while one page of it is open, or twenty.
+ * The operator page over many documents and databases: the time until it is usable in a browser, and its cost for
+ * CouchDB with one open page and with twenty.
  */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,7 +17,7 @@ import { untilReady } from './visited-databases.ts'
 
 const DOCS = Number(process.env.BENCH_PAGE_DOCS ?? 1_000_000)
 const DATABASES = Number(process.env.BENCH_DATABASES ?? 2000)
-/** In `error`, of all documents. */
+/** The share of documents in `error`. */
 const FAILED = 1 / 100
 const LOADS = 20
 const [OPEN_SECONDS, REFRESH_MS] = [60, 5000]
@@ -49,7 +49,7 @@ export async function measureOperatorPage(couch: Couch, url: string, serverPid: 
   }
 }
 
-/** Before its design document is there, whose guard would be asked for each. */
+/** Written before its design document exists, whose guard would run for each. */
 async function fill(couch: Couch, name: string): Promise<void> {
   const at = '2026-01-01T00:00:00.000Z'
   const failed = { state: 'error', error: { code: 'smtp_535', reason: 'no such user', at } }
@@ -69,7 +69,7 @@ async function fill(couch: Couch, name: string): Promise<void> {
   })
 }
 
-/** The first look counts all; what is shown after it has changed a little. */
+/** The first request counts everything. Later ones count only what has changed. */
 async function measureLoads(browser: Browser, address: string, database: string): Promise<Line[]> {
   const { origin, username, password } = new URL(address)
   const page = await (await browser.newContext()).newPage()
@@ -107,7 +107,7 @@ async function measureLoads(browser: Browser, address: string, database: string)
   return lines
 }
 
-/** As pages ask by themselves. */
+/** Polls as open pages do. */
 async function measureOpenPages(couch: Couch, address: string, serverPid: number | undefined): Promise<Line[]> {
   const { origin, username, password } = new URL(address)
   const signedIn = await fetch(`${origin}/sign-in`, {

@@ -11,14 +11,14 @@ const liveBytes = fileURLToPath(new URL('./live-bytes.js', import.meta.url))
 
 export interface Product {
   readonly child: ChildProcess
-  /** Of its HTTP, with the credentials of CouchDB's admin. */
+  /** The URL of its HTTP server, with the credentials of CouchDB's admin. */
   readonly url: string
-  /** What lives in its heap and its buffers, after a collection. Bytes. */
+  /** Bytes in use in its heap and its buffers, after a collection. */
   readonly live: () => Promise<number>
   readonly stop: () => Promise<void>
 }
 
-/** The whole product as a process, with a handler that takes its time. It looks after the database of this name, or others. */
+/** The whole product as a process, with a slow handler. It handles the database of this name, or others. */
 export async function startProduct(url: string, name: string, delayMs: number, databases = name): Promise<Product> {
   const port = await freePort()
   const folder = await mkdtemp(join(tmpdir(), 'sidecar-bench-'))

@@ -6,17 +6,20 @@ import { median } from './figures.ts'
 const TURNS = 5_000_000
 const ROUNDS = 7
 
-/** Nanoseconds for one call of `turn`, of the median of some rounds; each gets another number, so that none is left out. */
+/**
+ * Nanoseconds for one call of `turn`, as the median of some rounds. Each call gets another number, so that none is
+ * optimized away.
+ */
 function timeOf(turn: (n: number) => void): number {
   const rounds = Array.from({ length: ROUNDS + 1 }, () => {
     const began = process.hrtime.bigint()
     for (let n = 0; n < TURNS; n++) turn(n)
     return Number(process.hrtime.bigint() - began) / TURNS
   })
-  return median(rounds.slice(1)) // the first one is compiled while it runs
+  return median(rounds.slice(1)) // the first round is compiled while it runs
 }
 
-/** What it costs to tell of a saved document, in nanoseconds: to nobody, and to one who listens. */
+/** The cost of publishing a saved document, in nanoseconds: without a listener, and with one. */
 export function measurePublish(): { empty: number; nobody: [number, number]; one: [number, number] } {
   const events = createEvents({ log: pino({ level: 'silent' }) })
   const emitter = new EventEmitter()

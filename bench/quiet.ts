@@ -4,7 +4,7 @@ import { dropDatabase, fillDatabase } from './database.ts'
 import { startProduct } from './product.ts'
 import { answerOf } from '../test/support/answers.ts'
 
-/** The most memory the process has had while `count` documents waited and its handlers were slow. Bytes. */
+/** The highest memory of the process while `count` documents waited and its handlers were slow. Bytes. */
 export async function measurePeakMemory(couch: Couch, url: string, count: number, seconds: number): Promise<number> {
   const database = await fillDatabase(couch, count, {})
   const { child, stop } = await startProduct(url, database.name, 100)
@@ -17,17 +17,17 @@ export async function measurePeakMemory(couch: Couch, url: string, count: number
 }
 
 export interface Idle {
-  /** Documents written. `_local` ones, as heartbeats are, do not count as such. */
+  /** Documents written, without `_local` ones such as heartbeats. */
   readonly writes: number
-  /** PUT and DELETE of anything. */
+  /** PUT and DELETE requests. */
   readonly requests: number
 }
 
-/** What a sidecar that has nothing to do writes in this time. */
+/** The writes of an idle sidecar in this time. */
 export async function measureIdle(couch: Couch, url: string, seconds: number): Promise<Idle> {
   const database = await fillDatabase(couch, 50, {})
   const { stop } = await startProduct(url, database.name, 0)
-  await new Promise((resolve) => setTimeout(resolve, 15_000)) // all is handled, and the place is written
+  await new Promise((resolve) => setTimeout(resolve, 15_000)) // all handled, checkpoint written
   const before = await countWrites(couch)
   await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
   const after = await countWrites(couch)

@@ -5,11 +5,11 @@ import type { Couch } from '../sidecar/couch/client.ts'
 import { detectEngine } from '../sidecar/deploy/detect.ts'
 import { answerOf } from '../test/support/answers.ts'
 
-/** A figure with what it was to reach. */
+/** A figure with its target. */
 export interface Line {
   readonly what: string
   readonly figure: string
-  /** Empty for figures that are only there to compare with. */
+  /** Empty for figures that serve only as a comparison. */
   readonly target?: string
   readonly met?: boolean
 }
@@ -51,7 +51,7 @@ export function formatReport({ at, machine, node, couchdb, lines }: Report): str
   ].join('\n')
 }
 
-/** Keeps it: one file for each run, in two forms. */
+/** Saves the report: one file for each run, in two formats. */
 export async function saveReport(report: Report, folder: string): Promise<string> {
   await mkdir(folder, { recursive: true })
   const name = `${report.at.slice(0, 16).replace(/[:T]/g, '-')}`

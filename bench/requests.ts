@@ -1,6 +1,6 @@
 /**
- * What single requests cost CouchDB, in processor time: of databases whose files are open, and of those whose files it has
- * to open first, since there are more than it keeps open (`max_dbs_open`, 500 shards). `docs/scale.md` reckons with them.
+ * The processor time of single requests in CouchDB: for databases with open files, and for databases whose files it
+ * must open first, because it keeps fewer open (`max_dbs_open`, 500 shards). `docs/scale.md` uses these figures.
  */
 import type { Couch } from '../sidecar/couch/client.ts'
 import type { Database } from '../sidecar/couch/database.ts'
@@ -9,24 +9,24 @@ import { inParallel } from './in-parallel.ts'
 import type { Line } from './report.ts'
 import { usageOf } from './usage.ts'
 
-/** Databases, of two shards each: these stay open, and of those there are always some that are not. */
+/** The numbers of databases, of two shards each: the first stay open, and of the second some are always closed. */
 const [OPEN, ALL] = [50, 600]
 const TIMES = 3000
-/** As many as the sidecar asks for in one request. */
+/** The number of databases in one request of the sidecar. */
 const LOOKED_AT_ONCE = 100
 
 export async function measureRequests(couch: Couch, serverPid: number | undefined): Promise<Line[]> {
   if (serverPid === undefined) return [{ what: 'what single requests cost', figure: 'not known of a server elsewhere' }]
   const all: Database[] = []
 
-  /** Milliseconds of processor for each. */
+  /** Processor milliseconds for each request. */
   async function costOf(work: () => Promise<unknown>, count: number): Promise<string> {
     const before = await usageOf(serverPid!)
     await work()
     return (((await usageOf(serverPid!)).cpuSeconds - before.cpuSeconds) * (1000 / count)).toFixed(2)
   }
 
-  /** In turn, so that what is not among the last is not open any more. */
+  /** In turn, so that the files of earlier databases are closed again. */
   const each = (databases: readonly Database[], ask: (database: Database) => Promise<unknown>) => () =>
     inParallel(
       Array.from({ length: TIMES }, (_, i) => databases[i % databases.length]!),

@@ -1,8 +1,8 @@
 import { ask } from './ask.ts'
 
 /**
- * Sets a value of the server's configuration, as `ken/batch_channels`, on the node that is asked, until it restarts; empty:
- * as the server has it by itself. Resolves with the value before, which may be empty, too.
+ * Sets a value of the server's configuration, such as `ken/batch_channels`, on one node until it restarts. An empty
+ * value restores the default. Resolves with the previous value, which may be empty, too.
  */
 export async function setConfig(url: string, key: string, value: string): Promise<string> {
   const answer = await ask(url, `_node/_local/_config/${key}`, {

@@ -9,7 +9,7 @@ export interface WorkerJob {
   readonly url: string
   readonly name: string
   readonly worker: string
-  /** What each run of the handler waits, milliseconds. 0: it does nothing at all. */
+  /** The time that each run of the handler waits, milliseconds. 0: the handler does nothing. */
   readonly handlerMs: number
 }
 
@@ -63,7 +63,7 @@ async function withWorkers<T>(
   return result
 }
 
-/** Documents per second of so many workers together, and the share of documents that were reached for in vain. */
+/** Documents per second of all workers together, and the share of documents with a lost claim. */
 export const measureShared = (couch: Couch, url: string, docs: number, count: number, handlerMs: number) =>
   withWorkers(couch, url, { docs, workers: count, handlerMs }, async (workers) => {
     const began = performance.now()
@@ -73,7 +73,7 @@ export const measureShared = (couch: Couch, url: string, docs: number, count: nu
     return { rate: docs / seconds, inVain: sum(workers, 'inVain') / docs }
   })
 
-/** One of two workers does nothing and is killed: how fast the other gets through its half, once it is known dead. */
+/** One of two workers is idle and is killed. Measures how fast the other handles its half once the death is known. */
 export const measureTakeover = (couch: Couch, url: string, docs: number) =>
   withWorkers(couch, url, { docs, workers: 2 }, async ([dead, heir]) => {
     heir!.child.send('go')
@@ -88,7 +88,7 @@ export const measureTakeover = (couch: Couch, url: string, docs: number) =>
     return { knownMs: known - killed, rate: (docs - before) / ((performance.now() - known) / 1000) }
   })
 
-/** Over changes of a membership of about so many: what moved of the documents, as a multiple of 1/n. */
+/** Over changes of a membership of about this size: the documents that moved, as a multiple of 1/n. */
 export function measureChurn(members: number, changes: number): { mean: number; worst: number } {
   const docs = Array.from({ length: 10_000 }, (_, i) => `order-${i}`)
   const factors: number[] = []

@@ -1,4 +1,6 @@
-/** How fast documents are handled, and what each costs, beside what the same server can do at best and beside a plain loop. */
+/**
+ * The rate of handled documents and the cost of each, beside the best rate of the same server and beside a plain loop.
+ */
 import type { Machines } from '../ddocs/machine.ts'
 import type { Couch } from '../sidecar/couch/client.ts'
 import type { Database } from '../sidecar/couch/database.ts'
@@ -14,20 +16,20 @@ import type { Version } from './versions.ts'
 export interface ThroughputOptions {
   readonly couch: Couch
   readonly url: string
-  /** Of the server, if it is one of ours. */
+  /** The process id of the server, if the benchmark started it. */
   readonly serverPid: number | undefined
   readonly count: number
   readonly rounds: number
   readonly versions: readonly Version[]
-  /** With machines, so that CouchDB runs `validate_doc_update` for every write of every client. */
+  /** With state machines, so that CouchDB runs `validate_doc_update` for every write of every client. */
   readonly guarded: boolean
   readonly progress: (text: string) => void
 }
 
-/** For one document. */
+/** The cost of one document. */
 interface Cost {
   readonly perSecond: number
-  /** Processor milliseconds of CouchDB, and of the process beside it. */
+  /** Processor milliseconds of CouchDB, and of the process under test. */
   readonly serverMs: number
   readonly ownMs: number
   readonly requests: number
@@ -40,11 +42,11 @@ const GOALS = {
   plain: { safe: 0.95, unsafe: 0.9, loop: 8 },
   guarded: { safe: 0.95, unsafe: 0.9, loop: undefined },
 } as const
-/** The plain loop is slow, and its rate does not depend on how many there are. */
+/** The plain loop is slow, and its rate does not depend on the number of documents. */
 const LOOP_PART = 10
-/** Processor of CouchDB for an unsafe document over the limit's. */
+/** Processor time of CouchDB for an unsafe document, relative to the lower bound. */
 const SERVER_GOAL = 1.15
-/** What a handler with a key and a limit may lose. */
+/** The share of its rate that a handler with a key and a limit may lose. */
 const OPTIONS_GOAL = 0.8
 
 export async function measureThroughput(options: ThroughputOptions): Promise<Line[]> {

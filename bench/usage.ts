@@ -1,9 +1,9 @@
-/** What processes and servers use, and have done. */
+/** The resource usage of processes and servers. */
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import type { Couch } from '../sidecar/couch/client.ts'
 import { answerOf } from '../test/support/answers.ts'
 
-/** Resident memory of a process, and processor time of it and all that it has started, by /proc. */
+/** Resident memory of a process, and the processor time of it and all its child processes, from /proc. */
 export async function usageOf(pid: number): Promise<{ bytes: number; cpuSeconds: number }> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
   const children = await childrenOf()
@@ -15,7 +15,7 @@ export async function usageOf(pid: number): Promise<{ bytes: number; cpuSeconds:
 }
 
 interface Process {
-  /** Processor time of it and of its children that have ended, hundredths of a second. */
+  /** Processor time of it and of its ended child processes, hundredths of a second. */
   readonly ticks: number
   readonly started: number[]
 }
@@ -27,7 +27,7 @@ async function childrenOf(): Promise<Map<number, Process>> {
     .map(async (name) => [Number(name), await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '')] as const)
   const parents: [number, number][] = []
   for (const [pid, stat] of await Promise.all(stats)) {
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ') // from the third, its state, on
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ') // from the third field, the state
     const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0) // utime, stime, cutime, cstime
     processes.set(pid, { ticks, started: [] })
     parents.push([Number(fields[1]), pid])
@@ -36,7 +36,7 @@ async function childrenOf(): Promise<Map<number, Process>> {
   return processes
 }
 
-/** The same of a process that may be somebody else's: nothing is known of it then. */
+/** The same for a process that may belong to another user: the result is then undefined. */
 export const usageIfOurs = (pid: number | undefined) =>
   pid === undefined ? Promise.resolve({ bytes: NaN, cpuSeconds: NaN }) : usageOf(pid)
 
@@ -45,7 +45,7 @@ export interface Stats {
   readonly writes: number
 }
 
-/** Counted by CouchDB since it was started. */
+/** CouchDB's counters since its start. */
 export async function statsOf(couch: Couch): Promise<Stats> {
   const { httpd, database_writes } = await answerOf<{
     httpd: { requests: { value: number } }
@@ -54,13 +54,13 @@ export async function statsOf(couch: Couch): Promise<Stats> {
   return { requests: httpd.requests.value, writes: database_writes.value }
 }
 
-/** The question itself is one of the requests. */
+/** The request for the counters counts as one. */
 export const difference = (now: Stats, before: Stats): Stats => ({
   requests: now.requests - before.requests - 1,
   writes: now.writes - before.writes,
 })
 
-/** Bytes that have gone over the loopback interface, with the headers of TCP, and both ways. */
+/** Bytes sent over the loopback interface, with TCP headers, in both directions. */
 export async function loopbackBytes(): Promise<number> {
   const lines = (await readFile('/proc/net/dev', 'utf8')).split('\n')
   return Number(
@@ -72,7 +72,7 @@ export async function loopbackBytes(): Promise<number> {
   )
 }
 
-/** Open sockets of a process. */
+/** The number of open sockets of a process. */
 export async function socketsOf(pid: number): Promise<number> {
   const fds = await readdir(`/proc/${pid}/fd`)
   const links = await Promise.all(fds.map((fd) => readlink(`/proc/${pid}/fd/${fd}`).catch(() => '')))

@@ -1,4 +1,4 @@
-/** The versions that are measured: this one, and with `--against <commit>` another one in turns with it. */
+/** The measured versions: this one and, with `--against <commit>`, another one in turns with it. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -8,10 +8,10 @@ import { promisify } from 'node:util'
 import type * as databases from './database.ts'
 
 export interface Version {
-  /** Empty for this one. */
+  /** Empty for this version. */
   readonly name: string
   readonly folder: string
-  /** Makes a database with the design document of this version. */
+  /** Creates a database with the design document of this version. */
   readonly fillDatabase: typeof databases.fillDatabase
 }
 
@@ -20,7 +20,7 @@ const run = promisify(execFile)
 
 export const thisVersion = (): Promise<Version> => versionIn(here, '')
 
-/** Checks the commit out beside this one and builds it, with the packages that are installed here. */
+/** Checks out the commit beside this version and builds it with the packages that are installed here. */
 export async function otherVersion(commit: string): Promise<Version & { remove(): Promise<unknown> }> {
   const folder = join(await mkdtemp(join(tmpdir(), 'sidecar-against-')), 'checkout')
   const git = (...args: string[]) => run('git', args, { cwd: here })

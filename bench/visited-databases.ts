@@ -1,6 +1,6 @@
 /**
- * Thousands of databases: visited (by a glob) beside followed (by their names, a connection each), in one run. How long a
- * write waits for its handler, what it costs CouchDB, and what a database costs in which nothing happens.
+ * Thousands of databases in one run: visited (by a glob) beside followed (by name, one connection each). Measures the
+ * wait of a write for its handler, the cost for CouchDB, and the cost of an idle database.
  */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,19 +17,19 @@ import { setConfig } from './server-config.ts'
 import { difference, socketsOf, statsOf, usageIfOurs, usageOf } from './usage.ts'
 
 const DATABASES = Number(process.env.BENCH_DATABASES ?? 2000)
-/** In each minute all are looked at once. */
+/** Every database is listed once in each minute. */
 const IDLE_SECONDS = 60
 const PATIENCE_MS = 300_000
-/** After a start, and after all were written to: what comes later of it is done then. */
+/** The pause after a start and after a write to all databases, so that the work they cause is done. */
 const REST_MS = 60_000
 const [STEADY_WRITES, STEADY_PAUSE_MS] = [300, 50]
 
 interface Run {
   readonly couch: Couch
   readonly url: string
-  /** Of the server, if it is one of ours. */
+  /** The process id of the server, if the benchmark started it. */
   readonly serverPid: number | undefined
-  /** What the names of all databases of this run begin with. */
+  /** The common prefix of all databases of this run. */
   readonly run: string
   readonly names: readonly string[]
 }
@@ -68,7 +68,7 @@ export async function measureVisited(couch: Couch, url: string, serverPid: numbe
   }
 }
 
-/** Bytes that live in a process that looks after none of them. */
+/** Bytes in use in a process without databases. */
 async function measureNone({ url, run }: Run): Promise<number> {
   const product = await startProduct(url, run, 0, `${run}-none-*`)
   await sleep(REST_MS)
@@ -77,7 +77,7 @@ async function measureNone({ url, run }: Run): Promise<number> {
   return bytes
 }
 
-/** Until all have what the sidecar needs there. */
+/** Waits until every database has the sidecar's documents. */
 async function firstStart({ url, run }: Run): Promise<Line> {
   const began = performance.now()
   const product = await startProduct(url, run, 0, `${run}-*`)
@@ -90,7 +90,7 @@ async function firstStart({ url, run }: Run): Promise<Line> {
   }
 }
 
-/** Of a database in which there is no document but the design document. */
+/** The cost of a database with no document except the design document. */
 async function disk({ couch, names }: Run): Promise<Line> {
   interface Sizes {
     readonly sizes: { readonly file: number }
@@ -102,7 +102,7 @@ async function disk({ couch, names }: Run): Promise<Line> {
   return { what: 'disk of an empty one, and of its index', figure: `${kb(info)} KB, ${kb(view_index)} KB` }
 }
 
-/** What the server can do at best: with the guard that all of them have now, and nobody beside it. */
+/** The best rate of the server alone, with the guard that every database has now. */
 async function writesAlone({ couch, serverPid, names }: Run): Promise<Line> {
   const [began, before] = [performance.now(), await usageIfOurs(serverPid)]
   await inParallel(names, (name) => write(couch, name, 'alone'))
@@ -114,7 +114,7 @@ async function writesAlone({ couch, serverPid, names }: Run): Promise<Line> {
   }
 }
 
-/** While CouchDB closes no file that is used again soon: each database has two shards, and there are those of the server. */
+/** The number of databases whose files CouchDB keeps open: each database has two shards, and the server has its own. */
 async function withFilesOpen({ url, names }: Run, work: () => Promise<Line[]>): Promise<Line[]> {
   const enough = 2 * names.length + 500
   const before = await setConfig(url, 'couchdb/max_dbs_open', `${enough}`)
@@ -126,7 +126,7 @@ async function withFilesOpen({ url, names }: Run, work: () => Promise<Line[]>): 
   }
 }
 
-/** The same, while nobody keeps the indexes fresh: what of the cost is theirs. */
+/** The same without a fresh index: shows the share of the indexes in the cost. */
 async function withoutIndexes(all: Run, none: number): Promise<Line[]> {
   await all.couch.db(`${all.run}-control`).put({ _id: 'config:ken', ignore: [`${all.run}-*`] })
   const lines = await measure(all, none, 'visited', 'visited, indexes left alone')
@@ -193,7 +193,7 @@ async function measure(all: Run, none: number, how: 'visited' | 'followed', call
   }
 }
 
-/** Of those that are written to one after the other, each once. */
+/** The delays of databases that are written one after the other, once each. */
 const some = (names: readonly string[]): string[] => [
   ...new Set(Array.from({ length: STEADY_WRITES }, () => names[Math.floor(Math.random() * names.length)]!)),
 ]
@@ -218,12 +218,12 @@ async function steadily(couch: Couch, names: readonly string[], id: string): Pro
 const write = (couch: Couch, name: string, _id: string) =>
   withRetries(() => couch.db(name).put({ _id, type: 'order', state: 'paid', written_at: Date.now() }))
 
-/** Requests of ours to see what became of them. */
+/** Requests of the benchmark that check results. */
 let asked = 0
-/** Answers of the server that were its own failures. */
+/** Answers with a failure of the server itself. */
 let failed = 0
 
-/** A server that is asked too much fails now and then, which is one of the figures. */
+/** An overloaded server fails at times. The number of failures is one of the figures. */
 async function withRetries<T>(ask: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
@@ -236,7 +236,7 @@ async function withRetries<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Milliseconds of each, when all are there, or there was time enough for them. */
+/** The delay of each in milliseconds, once all have arrived or the time is over. */
 async function handled(couch: Couch, names: readonly string[], id: string): Promise<number[]> {
   const delays: number[] = []
   const until = Date.now() + PATIENCE_MS
@@ -252,7 +252,7 @@ async function handled(couch: Couch, names: readonly string[], id: string): Prom
   return delays
 }
 
-/** Until all of them are looked after, and nothing is to be done. */
+/** Waits until every database is tracked and no work is left. */
 export async function untilReady(product: Product, databases: number, how: 'visited' | 'followed'): Promise<void> {
   for (;;) {
     const asked = ask(product.url, 'metrics').then((answer) => answer.text())

@@ -1,6 +1,6 @@
 /**
- * One of several workers that share a database, in a process of its own; forked by `sharing.ts` with the job as its
- * argument. It registers, runs its engine when its parent says "go", and tells how far it is.
+ * One of several workers that share a database, in a separate process. `sharing.ts` forks it with the job as its
+ * argument. It registers, runs its engine when its parent sends "go", and reports its progress.
  */
 import pino from 'pino'
 import type * as clocks from '../sidecar/core/clock.ts'
@@ -57,7 +57,7 @@ const engine = createEngine({
 })
 const running = engine.run(stopping.signal)
 const telling = setInterval(() => {
-  const { inVain, inFlight } = engine.health()
+  const { contended: inVain, inFlight } = engine.health()
   process.send!({ ran, inVain, inFlight })
 }, 10)
 await running

@@ -1,23 +1,26 @@
 /**
- * What CouchDB gives to the functions of a design document, as types (https://docs.couchdb.org/en/stable/ddocs/). Everything
- * else that a browser or Node has is missing there, so it is not declared. For a folder of your own, its `tsconfig.json`:
+ * Types of what CouchDB passes to the functions of a design document (https://docs.couchdb.org/en/stable/ddocs/).
+ * CouchDB has none of the APIs of browsers and Node, so they are not declared. `tsconfig.json` for a folder of your
+ * own:
  *
  *     { "compilerOptions": { "lib": ["ES2017"], "types": ["couchdb-sidecar/ddocs"], "strict": true, "noEmit": true } }
  *
- * and in a function: `import type { Doc, ValidateDocUpdate } from 'couchdb-sidecar/ddocs'`.
+ * In a function: `import type { Doc, ValidateDocUpdate } from 'couchdb-sidecar/ddocs'`.
  */
 
-/** A document as functions get it, frozen. Of its own fields nothing is known before it is looked at. */
+/**
+ * A document as CouchDB passes it to functions, frozen. The types of its own fields are unknown: check them before use.
+ */
 export interface Doc {
   readonly _id: string
-  /** Missing from a new one in `validate_doc_update`. */
+  /** Missing in `validate_doc_update` if the document is new. */
   readonly _rev?: string
   readonly _deleted?: true
-  /** By name. The content is not there. */
+  /** Stubs by attachment name, without the content. */
   readonly _attachments?: Readonly<Record<string, AttachmentStub>>
-  /** In `validate_doc_update` and filters: the latest revision first, without its number. */
+  /** Only in `validate_doc_update` and filters: revision ids without their numbers, latest first. */
   readonly _revisions?: { readonly start: number; readonly ids: readonly string[] }
-  /** In maps, where the document has branches. */
+  /** Only in maps: conflicting revisions, if the document has any. */
   readonly _conflicts?: readonly string[]
   readonly [field: string]: unknown
 }
@@ -31,38 +34,38 @@ export interface AttachmentStub {
   readonly stub?: true
 }
 
-/** Who asks or writes. */
+/** The user that sends the request. */
 export interface UserContext {
-  /** Of the database. */
+  /** Name of the database. */
   readonly db: string
-  /** Null without a login. */
+  /** Null if the user is anonymous. */
   readonly name: string | null
-  /** `_admin` among them for a server admin. */
+  /** Contains `_admin` if the user is a server admin. */
   readonly roles: readonly string[]
 }
 
-/** The document `_security`. What it lacks is missing here, too. */
+/** The `_security` object of the database. Fields that it lacks are missing here, too. */
 export interface SecurityObject {
   readonly admins?: { readonly names?: readonly string[]; readonly roles?: readonly string[] }
   readonly members?: { readonly names?: readonly string[]; readonly roles?: readonly string[] }
   readonly [field: string]: unknown
 }
 
-/** The request that asks for `_changes` by a filter, or for a show, list or update. */
+/** The HTTP request: for `_changes` with a filter, or for a show, list or update function. */
 export interface Request {
   readonly method: string
-  /** Its JSON, or its text; `'undefined'` if it has none. */
+  /** Parsed JSON, or text; `'undefined'` if the request has no body. */
   readonly body: unknown
   readonly cookie: Readonly<Record<string, string>>
   readonly form: Readonly<Record<string, string>>
   readonly headers: Readonly<Record<string, string>>
-  /** Of the document, for a show or an update. */
+  /** Id of the document, for a show or update function. */
   readonly id: string | null
-  /** Of the database, or of the shard that is read. */
+  /** Information about the database, or about the shard that is read. */
   readonly info: Readonly<Record<string, unknown>>
   readonly path: readonly string[]
   readonly peer: string
-  /** The parameters of its address. */
+  /** Query parameters. */
   readonly query: Readonly<Record<string, string>>
   readonly raw_path: string
   readonly requested_path: readonly string[]
@@ -75,8 +78,8 @@ export interface Request {
 export type MapFunction = (doc: Doc) => void
 
 /**
- * `views/<name>/reduce`. Of rows: `keys` are pairs of key and id, and `values` what was emitted. Of its own results (`rereduce`):
- * `keys` is null.
+ * `views/<name>/reduce`. For rows, `keys` holds pairs of key and id, and `values` the emitted values. For results of
+ * the function itself (`rereduce`), `keys` is null.
  */
 export type ReduceFunction<V = unknown, R = V> = (
   keys: readonly (readonly [key: unknown, id: string])[] | null,
@@ -96,7 +99,7 @@ export type ValidateDocUpdate = (newDoc: Doc, oldDoc: Doc | null, userCtx: UserC
 /** `indexes/<name>/index` (Clouseau), `nouveau/<name>/index`. */
 export type IndexFunction = (doc: Doc) => void
 
-/** `updates/<name>`: the document to be written, or null, and the answer. */
+/** `updates/<name>`. Returns the document to write, or null, and the response. */
 export type UpdateFunction = (doc: Doc | null, req: Request) => readonly [Doc | null, string | object]
 
 declare global {
@@ -118,11 +121,11 @@ declare global {
 
   /** The next row of a list function. */
   function getRow(): unknown
-  /** Begins the answer of a list function. */
+  /** Starts the response of a list function. */
   function start(response: object): void
-  /** Goes on with it. */
+  /** Sends the next chunk of that response. */
   function send(chunk: string): void
-  /** What a show or list function answers to those who ask for this kind. */
+  /** Registers the response of a show or list function for requests of this content type. */
   function provides(type: string, respond: () => unknown): void
   function registerType(type: string, ...mimes: string[]): void
 }

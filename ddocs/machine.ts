@@ -1,8 +1,8 @@
 /**
- * The words in which a state machine over documents is declared. One table says which states a type of document has,
- * which of them the sidecar handles and how, who may write each transition, and what happens when no one does for too
- * long. From it follow the types of the handlers, the `validate_doc_update` that guards the database, the view of
- * documents by state, and the diagrams in the docs. The table itself is pushed inside the design document.
+ * Types to declare a state machine over documents. One table lists the states of a document type, their handler modes,
+ * the writer of each transition, and the timeouts. Four results follow from the table: the types of the handlers,
+ * `validate_doc_update`, the view of documents by state, and the diagrams in the docs. The deploy puts the table into
+ * the design document.
  */
 
 /**
@@ -12,24 +12,24 @@
 export type Writer = 'sidecar' | 'owner' | 'client'
 
 export interface State {
-  /** Set where a handler runs: `safe` may run twice by accident, `unsafe` first wins the document. */
+  /** Set if the state has a handler: `safe` may run twice by accident, `unsafe` first claims the document. */
   readonly mode?: 'safe' | 'unsafe'
   /** Who may create a document in this state. Default: the sidecar. */
   readonly create?: Writer
-  /** The states that may follow, each with who may write it. A handled state may always fail into `error`. */
+  /** The states that may follow, each with its writer. A handled state may always fail into `error`. */
   readonly next?: Readonly<Record<string, Writer>>
-  /** Where the sidecar moves a document by time. */
+  /** Into which state, and when, the sidecar moves the document. */
   readonly timeout?: Timeout
   /**
-   * What the state is called now, and nothing else: the sidecar renames documents that are in it, and such as arrive. Who may
-   * write them is said there.
+   * Current name of the state; allows no other field. The sidecar renames documents in this state, and those that
+   * arrive later. The state of that name says who may write them.
    */
   readonly renamed?: string
 }
 
 /**
- * When a state ends by itself, and what follows: after so many milliseconds, or at the time that stands in a field of the
- * document (ISO 8601 with its zone, such as `2026-11-26T12:00:00Z`).
+ * When a state ends by itself, and which state follows. It ends `afterMs` milliseconds later, or at the time in the
+ * document's field `at` (ISO 8601 with a zone, such as `2026-11-26T12:00:00Z`).
  */
 export type Timeout =
   { readonly afterMs: number; readonly next: string } | { readonly at: string; readonly next: string }
@@ -40,10 +40,10 @@ export type Machine = Readonly<Record<string, State>>
 /** The machines of a database, by `doc.type`. */
 export type Machines = Readonly<Record<string, Machine>>
 
-/** The states that have kept their names. */
+/** The states that are not renamed. */
 type Present<States> = { [S in keyof States]: States[S] extends { readonly renamed: string } ? never : S }[keyof States]
 
-/** Holds a table against itself: each state named as a target is declared. */
+/** Checks that a table declares each target state. */
 type Closed<M> = {
   readonly [T in keyof M]: {
     readonly [S in keyof M[T]]: {
@@ -57,7 +57,7 @@ type Closed<M> = {
 }
 
 /**
- * Declares machines, with their exact types kept for the handlers.
+ * Declares machines, and keeps their exact types for the handlers.
  *
  * @example
  * export const machines = defineMachines({
@@ -76,7 +76,7 @@ export type HandledState<M extends Machines, T extends keyof M, Mode> = {
 }[keyof M[T]] &
   string
 
-/** The states that a handler of `S` may return: those the table lets the sidecar write next, or `S` itself. */
+/** The states that a handler of `S` may return: those that the sidecar may write next, or `S` itself. */
 export type NextState<M extends Machines, T extends keyof M, S extends keyof M[T]> =
   | (M[T][S] extends { readonly next: infer N }
       ? { [K in keyof N]: N[K] extends 'sidecar' ? K : never }[keyof N] & string

@@ -6,7 +6,7 @@ const QUARTER_MS = HOUR_MS / 4
 const WEEK_MS = 7 * DAY_MS
 const MONTH_MS = 30 * DAY_MS
 
-/** The machines of the control database. `docs/machines.md` shows them as diagrams, made from this table. */
+/** The machines of the control database. `docs/machines.md` shows diagrams generated from this table. */
 export const controlMachines = defineMachines({
   device: {
     new: {

@@ -1,6 +1,6 @@
 /**
- * The settings of the process, read once at its start and then handed down as arguments: nothing else in the sidecar
- * looks into the environment. All faults are found before one is reported.
+ * Settings of the process, read once at its start and passed down as arguments. No other part reads the environment.
+ * All faults are reported together.
  */
 import { hostname } from 'node:os'
 import { ConfigError } from './core/errors.ts'
@@ -10,53 +10,53 @@ import { collect, type Found, type Sources } from './config/sources.ts'
 export type { Sources } from './config/sources.ts'
 
 export interface Config {
-  /** With user name and password in it. Not set: the embedded server. */
+  /** URL with user name and password. Undefined: the embedded server. */
   readonly couchdbUrl: string | undefined
-  /** Where devices reach CouchDB, without a slash at its end. Not set: at the same address. */
+  /** URL by which devices reach CouchDB, without a trailing slash. Undefined: the address of CouchDB itself. */
   readonly couchdbPublicUrl: string | undefined
-  /** With user name and password in it. Not set: the embedded mail catcher. */
+  /** URL with user name and password. Undefined: the embedded mail catcher. */
   readonly smtpUrl: string | undefined
   /** 0: any free port. */
   readonly port: number
   readonly host: string
-  /** Base of the links in mails, without a slash at its end. Not set: `http://localhost` and the port listened on. */
+  /** Base of the links in mails, without a trailing slash. Undefined: `http://localhost` and the bound port. */
   readonly publicUrl: string | undefined
   readonly mailFrom: string
   readonly mailTemplates: string | undefined
-  /** Mails to one address within an hour. */
+  /** Maximum mails to one address within an hour. */
   readonly mailsPerOwner: number
-  /** Mails by which one owner invites others within an hour. */
+  /** Maximum mails within an hour by which one owner invites others. */
   readonly invitesPerOwner: number
   readonly channelsPerOwner: number
-  /** Shards (`q`) of databases made for users and channels. */
+  /** Shards (`q`) of new databases of users and channels. */
   readonly shards: number
-  /** Folders of design documents for each channel. */
+  /** Folders with design documents for each channel. */
   readonly channelDdocs: readonly string[]
   readonly confirmExpiryMs: number
-  /** Documents a minute from one address. 0: no inbox. */
+  /** Documents per minute from one address. 0: no inbox. */
   readonly inboxRate: number
-  /** Devices that may wait to be confirmed while the inbox takes others. */
+  /** Maximum unconfirmed devices; beyond it, the inbox refuses new ones. */
   readonly inboxWaiting: number
-  /** In front of the sidecar. */
+  /** Number of proxies in front of the sidecar. */
   readonly proxies: number
   readonly controlDb: string
-  /** Names and globs. */
+  /** Database names and globs. */
   readonly databases: readonly string[]
-  /** Where database events are written. */
+  /** Database that the database events are written to. */
   readonly globalChangesDb: string
-  /** With which the names of the databases of the history begin; undefined: there is none. */
+  /** Name prefix of the history databases. Undefined: no history. */
   readonly historyDb: string | undefined
   readonly historyAgeMs: number
-  /** Paths of modules, as they were given. */
+  /** Module paths as given. */
   readonly handlers: readonly string[]
   readonly webhookHosts: readonly string[]
-  /** The keys of the secrets. */
+  /** Keys of the webhook secrets. */
   readonly webhookKeys: readonly Buffer[]
   readonly name: string
-  /** Open to CouchDB at once. */
+  /** Maximum concurrent requests to CouchDB. */
   readonly connections: number
   readonly reads: number
-  /** Bytes of documents in flight at once. */
+  /** Maximum bytes of documents in flight. */
   readonly memoryBytes: number
   readonly leaseMs: number
   readonly graceMs: number
@@ -64,9 +64,9 @@ export interface Config {
 }
 
 /**
- * Reads and checks all settings: flags win over the environment, that over the `.env` file, that over the defaults.
+ * Reads and checks all settings. Priority: flags, environment, `.env` file, defaults.
  *
- * @throws ConfigError with every fault: the setting, what was expected, what came. Passwords are never in it.
+ * @throws ConfigError with every fault: the setting, the expected and the given value. Passwords are never shown.
  * @example
  * const config = loadConfig({ env: process.env, flags: { SIDECAR_PORT: '8080' }, envFile: '.env' })
  */
@@ -124,7 +124,7 @@ function shown(name: SettingName, found: Found | undefined): string {
   return `"${mask(found.text, infoOf(name).secret)}" from ${found.from}`
 }
 
-/** User and password belong together, and to one address, in which they may stand instead. */
+/** Name and password need each other, and one URL. Either the URL holds the credentials, or these two settings do. */
 function credentialFaults(texts: Partial<Record<SettingName, string>>): string[] {
   const { COUCHDB_URL: url, COUCHDB_USER: user, COUCHDB_PASSWORD: password } = texts
   if (!user && !password) return []
@@ -139,26 +139,26 @@ function credentialFaults(texts: Partial<Record<SettingName, string>>): string[]
 function withCredentials({ COUCHDB_URL, COUCHDB_USER, COUCHDB_PASSWORD }: Settings): string | undefined {
   if (COUCHDB_URL === undefined || COUCHDB_USER === undefined) return COUCHDB_URL
   const url = new URL(COUCHDB_URL)
-  // The setters leave a percent sign alone, which would be read as an escape later.
+  // The URL setters do not escape a percent sign, and a later parser would read it as an escape.
   url.username = encodeURIComponent(COUCHDB_USER)
   url.password = encodeURIComponent(COUCHDB_PASSWORD ?? '')
   return url.href.replace(/\/+$/, '')
 }
 
-/** One line of the table of settings. */
+/** One row of the settings table. */
 export interface SettingDescription {
   readonly name: SettingName
-  /** On the command line: `--port`, the name without the house's own prefix. */
+  /** Flag on the command line: `--port`, the name without the prefix `SIDECAR_`. */
   readonly flag: string
-  /** What stands for the value in `--help`: `port`. */
+  /** Placeholder of the value in `--help`: `port`. */
   readonly argument: string
   readonly default: string
   readonly meaning: string
-  /** True if it may come from a file too, named by `NAME_FILE`. */
+  /** True if `NAME_FILE` may name a file that holds the value. */
   readonly fromFile: boolean
 }
 
-/** All settings, in the order in which they are printed: what `--help` and the README are made from. */
+/** Lists all settings in print order. `--help` and docs/settings.md are made from this list. */
 export const describeSettings = (): SettingDescription[] =>
   settingNames.map((name) => {
     const { argument, meaning, none, secret } = infoOf(name)
@@ -172,7 +172,7 @@ export const describeSettings = (): SettingDescription[] =>
     }
   })
 
-/** A value as it may be printed. */
+/** Masks the secrets of a value for output. */
 function mask(text: string, secret: 'url' | 'word' | undefined): string {
   switch (secret) {
     case undefined:
@@ -185,9 +185,9 @@ function mask(text: string, secret: 'url' | 'word' | undefined): string {
 }
 
 /**
- * An address without its password, also a malformed one: up to the last `@` everything is taken for credentials,
- * because a password with special characters in it makes an address that no parser reads as it was meant. What
- * follows a `?` may hold secrets too.
+ * Removes the credentials from a URL, also from a malformed one. All text up to the last `@` counts as credentials: a
+ * password with special characters makes a URL that no parser reads as intended. The part after `?` may hold secrets
+ * too.
  */
 function maskUrl(text: string): string {
   const [, scheme = '', rest = ''] = /^([a-z][a-z0-9+.-]*:\/*)?(.*)$/is.exec(text) ?? []

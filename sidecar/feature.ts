@@ -3,17 +3,17 @@ import type { Json } from './couch/documents.ts'
 import type { Metrics } from './metrics/metric.ts'
 
 /**
- * A part of the sidecar that can be added or left out. To add one: a folder, in it a function that makes the feature, and
- * a line in `sidecar.ts`.
+ * A part of the sidecar that can be left out. To add one: a folder with a function that creates the feature, and a line
+ * in `sidecar.ts`.
  */
 export interface Feature {
-  /** Works until the signal aborts; resolves when everything is saved or given back. */
+  /** Works until the signal aborts. Resolves when all work is saved or released. */
   readonly run?: (signal: AbortSignal) => Promise<void>
-  /** Its endpoints, with their full paths. */
+  /** Endpoints with their full paths. */
   readonly routes?: readonly Hono[]
   readonly metrics?: readonly Metrics[]
-  /** What keeps it from its work, for `GET /_up`: sentences that hold nothing secret. */
+  /** Current problems for `GET /_up`: sentences without secrets. */
   readonly problems?: () => readonly string[]
-  /** What this worker tells the other workers it does. */
+  /** Capabilities that this worker announces to the other workers. */
   readonly capabilities?: Readonly<Record<string, Json>>
 }

@@ -1,5 +1,5 @@
 /**
- * What a module of handlers imports from `couchdb-sidecar`.
+ * Exports of `couchdb-sidecar` for modules of handlers.
  *
  * @module
  */

@@ -23,7 +23,7 @@ for (const name of ['SIGINT', 'SIGTERM'] as const) {
 }
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error // else the reader has read enough; what is begun is done all the same
+    if (error.code !== 'EPIPE') throw error // EPIPE: the reader has closed the pipe, but the command still finishes
   })
 }
 const isTTY = process.stdout.isTTY
@@ -35,7 +35,7 @@ const terminal = {
   redraw: process.stderr.isTTY ? redraw : undefined,
   isTTY,
   async createLog(level: string, show?: (line: string) => void) {
-    const { pino } = await import('pino') // other commands do without
+    const { pino } = await import('pino') // loaded on use: other commands do not need it
     if (show) return (log = pino({ level }, { write: show }))
     return (log = pino({
       ...{ level, hooks: { streamWrite: isTTY ? shownJson : printable } },
@@ -45,9 +45,9 @@ const terminal = {
   signal: stopping.signal,
 }
 
-sudden.exit(await run(terminal, version, process.argv.slice(2))) // what a handler has left running does not keep it
+sudden.exit(await run(terminal, version, process.argv.slice(2))) // exit now: a handler may have left timers
 
-/** Cut to the width of the terminal: a line that wraps cannot be taken away. */
+/** Prints a line over the last one, cut to the terminal's width: a wrapped line cannot be cleared. */
 function redraw(line: string): void {
   cursorTo(process.stderr, 0)
   clearLine(process.stderr, 1)

@@ -40,31 +40,31 @@ export interface PlatformOptions {
   readonly log: Logger
 }
 
-/** What every feature may use. A feature takes what it needs; nothing here knows a feature. */
+/** Services that all features share. A feature takes what it needs; no code here knows a feature. */
 export interface Platform extends PlatformOptions {
-  /** Aborts when the sidecar is to stop. */
+  /** Aborts when the sidecar must stop. */
   readonly signal: AbortSignal
   /** Whether CouchDB is the embedded server. */
   readonly embedded: boolean
   readonly couch: Connections
-  /** Where devices reach CouchDB: a URL without a slash at its end. */
+  /** URL by which devices reach CouchDB, without a trailing slash. */
   readonly syncUrl: string
   readonly credentialsCheck: CredentialsCheck
-  /** Looks at all databases, for all features with the same requests. */
+  /** Lists all databases; all features share its requests. */
   readonly survey: Survey
-  /** A time in the clock's ticks, for the periodic runs that use `survey`: so they are due together. */
+  /** Common base time in the clock's ticks, so that all periodic runs with `survey` are due together. */
   readonly alignedTo: number
-  /** Bytes of documents in flight, for the whole process. */
+  /** Limits the bytes of documents in flight in this process. */
   readonly byteBudget: ByteBudget
-  /** Limits requests that write or hold documents, so that short ones find a free connection. */
+  /** Limits requests that write or hold documents, so that short requests find a free connection. */
   readonly turns: Semaphore
   readonly events: Events
   /** Undefined where the process has no tracer. */
   readonly tracing: Tracing | undefined
   readonly live: LiveSettings
-  /** Whether the server's databases are written down as events. Without them, all databases are looked at more often. */
-  readonly areTold: () => boolean
-  /** This worker among the others. */
+  /** Whether the sidecar writes database events. Without them, features survey all databases more often. */
+  readonly hasDatabaseEvents: () => boolean
+  /** This worker's identity among all workers. */
   readonly worker: {
     readonly registry: Registry
     readonly role: string
@@ -72,42 +72,42 @@ export interface Platform extends PlatformOptions {
     readonly payload: HeartbeatPayload
   }
   readonly mailer: Mailer
-  /** Undefined where `SMTP_URL` is set. */
+  /** Undefined if `SMTP_URL` is set. */
   readonly catcher: MailCatcher | undefined
   readonly http: Listening
-  /** The base of links in mails. */
+  /** Base URL of the links in mails. */
   readonly publicUrl: string
   readonly authenticate: Authenticate
   readonly signIn: SignIn
-  /** The cookie that goes on from that of the request, where CouchDB gives one. Throws `CouchError`. */
+  /** Renews the session of the request. Returns the new cookie, if CouchDB sends one. Throws `CouchError`. */
   readonly renewSession: (c: Context) => Promise<string | undefined>
   readonly adminOnly: MiddlewareHandler
   readonly recheck: Recheck
 }
 
-/** The cookie of a new session of CouchDB; undefined where name or password are wrong. Throws as `Authenticate`. */
+/** Starts a CouchDB session. Returns its cookie; undefined if name or password is wrong. Throws like `Authenticate`. */
 export type SignIn = (
   c: Context,
   login: { readonly name: string; readonly password: string },
 ) => Promise<string | undefined>
 
-/** Clients of one server. Each has connections of its own, so that none of them waits for another's requests. */
+/** Clients of one server. Each has its own connections, so that no client waits for another's requests. */
 export interface Connections {
   /** The server's URL, with the sidecar's credentials. */
   readonly url: string
-  /** For handlers, and everything else that has no client below. */
+  /** For handlers, and all work without a client below. */
   readonly work: Couch
-  /** For requests over HTTP: gives up after ten seconds. */
+  /** For requests over HTTP: times out after ten seconds. */
   readonly answers: Couch
   /** For the feed of `/_db_updates`. */
   readonly updates: Couch
-  /** For looking at indexes. */
+  /** For reading the state of indexes. */
   readonly indexes: Couch
   /** For waiting until an index is built. */
   readonly builds: Couch
 }
 
-/** Starts what the features share. Resolves when CouchDB accepts the credentials, and the port is bound. */
+/** Starts the services that features share. Resolves when CouchDB accepts the credentials and the port is bound. */
 export async function startPlatform(
   options: PlatformOptions,
   acquire: Acquire,
@@ -160,17 +160,17 @@ export async function startPlatform(
     syncUrl: config.couchdbPublicUrl ?? couch.work.url,
     publicUrl: config.publicUrl ?? `http://localhost:${http.port}`,
     survey: createSharedSurvey({ couch: couch.work, clock, signal }),
-    alignedTo: clock.ticks() - random() * 60_000, // sidecars that start together are not due together
+    alignedTo: clock.ticks() - random() * 60_000, // random: sidecars that start together are not due together
     byteBudget: createByteBudget(config.memoryBytes),
     turns: new Semaphore(() => mostTurns(config)),
-    areTold: () => live.of('global_changes').update_db,
+    hasDatabaseEvents: () => live.of('global_changes').update_db,
     worker: { registry, role: ROLE, self: config.name, payload },
     adminOnly: adminOnly({ authenticate }),
     recheck: createRecheck({ clock, everyMs: config.leaseMs / 3 }),
   }
 }
 
-/** What the platform itself does while the sidecar runs. */
+/** Runs the platform's own work. */
 export const runPlatform = ({ credentialsCheck, live }: Platform, signal: AbortSignal): Promise<void> =>
   together([(until) => credentialsCheck.watch(until), (until) => live.run(until)], signal)
 
@@ -188,8 +188,8 @@ function connect(url: string, config: Config, clock: CouchOptions['clock'], acqu
   }
 }
 
-/** How many connections writes and held documents may take: the rest is for requests that go first. */
+/** Maximum connections for writes and held documents. The rest is for requests with priority. */
 const mostTurns = ({ connections }: Config) => Math.floor(connections * 0.75)
 const OWN_CONNECTIONS = 16
-/** A client over HTTP waits for each answer of CouchDB. */
+/** Timeout of each answer of CouchDB: a client over HTTP waits for it. */
 const ANSWER_MS = 10_000

@@ -1,5 +1,5 @@
 /// <reference types="vite/types/importMeta.d.ts" />
-/** Runs every `*.browser.test.ts`: as one file they have one worker process, and so one browser, one after the other. */
+/** Runs every `*.browser.test.ts`. As one file they share one worker process, so one browser runs at a time. */
 import { afterAll, beforeAll, describe } from 'vitest'
 import { findChromium, sharedBrowser, stopSharedBrowser } from './support/browser.ts'
 

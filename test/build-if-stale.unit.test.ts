@@ -7,7 +7,7 @@ import { ddocFolder } from './deploy/folder.ts'
 
 const COMPILER = 'node_modules/typescript/bin/tsc'
 
-/** A checkout that was compiled after its sources were written, with a compiler that only tells that it was called. */
+/** A checkout that was compiled after its last source change, with a stub compiler that only records its calls. */
 function checkout(compiler: string) {
   const files = [
     'sidecar/cli/start.ts',
@@ -29,7 +29,7 @@ function checkout(compiler: string) {
   return { root, date }
 }
 
-/** Runs it as `npm start` does. */
+/** Runs the script as `npm start` does. */
 async function run(root: string): Promise<{ code: number; stdout: string; stderr: string }> {
   const node = promisify(execFile)
   return node(process.execPath, [join(root, 'build-if-stale.js')]).then(
@@ -40,7 +40,7 @@ async function run(root: string): Promise<{ code: number; stdout: string; stderr
 
 const TELLING = 'console.log(process.argv.slice(2).join(" "))'
 
-test('compiles nothing while nothing is newer than what was compiled', async () => {
+test('compiles nothing while all output is newer than its sources', async () => {
   expect(await run(checkout(TELLING).root)).toEqual({ code: 0, stdout: '', stderr: '' })
 })
 
@@ -56,7 +56,7 @@ test.each([
   expect(await run(root)).toMatchObject({ code: 0, stdout: '', stderr })
 })
 
-test('compiles all of it after what all share has changed', async () => {
+test('compiles both projects after a shared file has changed', async () => {
   const { root, date } = checkout(TELLING)
   date('tsconfig.json', 3000)
   const { code, stderr } = await run(root)
@@ -67,13 +67,13 @@ test('compiles all of it after what all share has changed', async () => {
   expect(statSync(join(root, 'dist/sidecar/main.js')).mode & 0o111, 'for npx').toBe(0o111)
 })
 
-test('compiles where nothing was compiled yet, and ends as the compiler ends', async () => {
+test('compiles a checkout without output and exits with the code of the compiler', async () => {
   const { root } = checkout('process.exit(2)')
   rmSync(join(root, 'dist'), { recursive: true })
   expect(await run(root)).toMatchObject({ code: 2 })
 })
 
-test('takes the types away where there is no compiler, so that what runs is what there is', async () => {
+test('strips the types where the compiler is missing, so that the output matches the sources', async () => {
   const { root, date } = checkout('')
   rmSync(join(root, dirname(COMPILER)), { recursive: true })
   symlinkSync(join(import.meta.dirname, '../node_modules/acorn'), join(root, 'node_modules/acorn'))
@@ -97,7 +97,7 @@ test('takes the types away where there is no compiler, so that what runs is what
   expect(await run(root)).toMatchObject({ code: 0, stderr: '' })
 })
 
-test('runs before npm start and before the deploy, and is quiet where there are no sources', async () => {
+test('runs before npm start and before the deploy, and prints nothing without sources', async () => {
   const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
   const { scripts, files } = JSON.parse(text) as { scripts: Record<string, string>; files: string[] }
   expect(scripts.prestart).toBe('node build-if-stale.js')

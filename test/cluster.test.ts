@@ -1,5 +1,5 @@
 /// <reference types="vite/types/importMeta.d.ts" />
-/** Runs every `*.cluster.test.ts`: as one file they have one worker process, and so one cluster, one after the other. */
+/** Runs every `*.cluster.test.ts`. As one file they share one worker process, so one cluster runs at a time. */
 import { afterAll, beforeAll, beforeEach, describe } from 'vitest'
 import { findPortMapper, renewCluster, sharedCluster, stopSharedCluster } from './support/couchdb-cluster.ts'
 

@@ -1,4 +1,4 @@
-/** What the docs refer to is there: pages and their headings, files of the code, and the tests that show what is said. */
+/** Every reference in the docs resolves: pages, headings, source files and the tests that prove a statement. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -7,7 +7,7 @@ const pagesIn = (folder: string) =>
   readdirSync(folder).flatMap((name) => (name.endsWith('.md') ? [join(folder, name)] : []))
 const pages = ['.', 'docs', 'docs/designs', 'client', 'bench'].flatMap(pagesIn)
 
-/** As those who show the pages name them in an address. */
+/** The anchors that GitHub and other Markdown viewers generate. */
 const headingsOf = (page: string): string[] =>
   [...readFileSync(page, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
     heading!
@@ -21,7 +21,7 @@ const files = ['sidecar', 'ddocs', 'client', 'embedded', 'test', 'bench', 'tools
     .filter((path) => !path.includes('node_modules'))
     .map((path) => join('/', folder, path)),
 )
-/** Files of users, in examples. */
+/** Files of users, which appear in examples. */
 const isExample = (path: string) => /(^|\/)(orders|shop)(\/|\.ts$)/.test(path)
 
 test.each(pages)('%s', (page) => {
@@ -41,7 +41,7 @@ test.each(pages)('%s', (page) => {
   expect([...links, ...tests, ...code].flat()).toEqual([])
 })
 
-test('the pages that the code refers to are there', () => {
+test('every page that the code refers to exists', () => {
   const missing = files
     .filter((file) => /\.[cm]?[jt]sx?$/.test(file) && !file.includes('/dist/'))
     .flatMap((file) => [...readFileSync(join('.', file), 'utf8').matchAll(/\bdocs\/[\w/-]+\.md\b/g)].map(String))

@@ -1,4 +1,4 @@
-/** The packages as they are published, installed into an empty folder: `npm pack`, `npm install`, and they run. */
+/** The published packages, packed with `npm pack` and installed into an empty folder with `npm install`, run. */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -17,7 +17,7 @@ const run = promisify(execFile)
 const QUIET = ['--no-audit', '--no-fund', '--prefer-offline']
 const SHELL = { PATH: process.env.PATH, HOME: process.env.HOME }
 
-/** An empty project in which the packages of these folders are installed, from their tarballs. */
+/** An empty project with the packages of these folders installed from their tarballs. */
 async function install(folders: readonly string[], ...more: string[]): Promise<string> {
   const home = await mkdtemp(join(tmpdir(), 'packed-'))
   onTestFinished(() => rm(home, { recursive: true, force: true }))
@@ -33,7 +33,7 @@ async function install(folders: readonly string[], ...more: string[]): Promise<s
   return home
 }
 
-/** Starts the installed sidecar, waits until it is up, and stops it. Resolves with what it printed. */
+/** Starts the installed sidecar, waits until it is up, and stops it. Resolves with its output. */
 async function runInstalled(home: string, settings: Settings): Promise<string> {
   const child = spawn(process.execPath, ['node_modules/couchdb-sidecar/dist/sidecar/main.js', 'start'], {
     ...{ cwd: home, env: { ...SHELL, ...settings, SIDECAR_PORT: '0' } },
@@ -93,7 +93,7 @@ test('a new project is tested and checked by what is installed', { timeout }, as
 })
 
 test(
-  'design documents, as their page has them, are checked by the types of the package, and deployed',
+  'the package types check the design documents of the docs page, and the sidecar deploys them',
   { timeout },
   async () => {
     const home = await install(['.'], 'typescript', 'dayjs')

@@ -1,4 +1,4 @@
-/** One range of databases is put back from an older copy at all nodes: each copy has a file of its own. */
+/** All nodes restore one range of their databases from an older copy. Each shard copy has its own file. */
 import { expect, test } from 'vitest'
 import { make, order, startVisits } from './databases/rig.ts'
 import { installDocstate } from './docstate/install.ts'
@@ -30,7 +30,7 @@ test('on a cluster documents in a range of an older copy are handled', { timeout
     const all = names.flatMap((name) => ids.map((id) => `${name} ${id}`))
     const missing = () => all.filter((one) => !rig.handled.includes(one))
     const tellAndLook = () => {
-      for (const name of names) rig.tell(name) // more than once: the copy that is read may get a write after its event
+      for (const name of names) rig.tell(name) // repeated: the copy that is read may receive a write after its event
       expect(missing()).toEqual([])
     }
     await eventually(tellAndLook, { within: 60_000 })

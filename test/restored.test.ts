@@ -1,4 +1,4 @@
-/** Files of an older copy are put back under a sidecar that goes on: what was written since is in none of its checkpoints. */
+/** Files of an older copy are restored under a running sidecar. Its checkpoints do not cover later writes. */
 import { once } from 'node:events'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../sidecar/couch/database.ts'
@@ -22,14 +22,14 @@ beforeAll(async () => {
 })
 afterAll(() => server?.stop())
 
-/** No look at all documents finds what the feed does not bring, and no look at all databases but after a break. */
+/** A resync finds nothing that the feed misses. The sidecar lists all databases only after a break. */
 const SELDOM = { lookAgainMs: [600_000, 600_000], sweepMs: 600_000 } as const
 
 const put = async (database: Database, prefix: string, count: number) =>
   void (await database.bulk(Array.from({ length: count }, (_, i) => JSON.stringify(order(`${prefix}${i}`)))))
 const ids = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}${i}`)
 
-test('documents written into older copies are handled, behind the checkpoints and beyond them', async () => {
+test('documents in restored databases are handled, behind the checkpoints and beyond them', async () => {
   needs('private server')
   const proxy = await startFaultyProxy(server!.url)
   const [whole, range, passed, named] = ['f-db-whole', 'f-db-range', 'f-db-passed', 'f-named'] as const
@@ -58,7 +58,7 @@ test('documents written into older copies are handled, behind the checkpoints an
     for (const database of databases) await put(database, prefix, count)
     for (const name of visited) rig.tell(name)
   }
-  /** All that was done is done in the checkpoints, too, those that are kept. */
+  /** All handled changes are in the checkpoints, the stored ones included. */
   const untilKept = async () => {
     await eventually(() => expect(rig.visited()).toMatchObject({ databases: 3, open: 0, waiting: 0 }))
     for (const database of databases) {
@@ -91,7 +91,7 @@ test('documents written into older copies are handled, behind the checkpoints an
   await isHandled('after', 6)
 })
 
-test('documents written into an older copy are handled where a visit was open all the time', async () => {
+test('documents in a restored database are handled while its visit stays open', async () => {
   needs('private server')
   const proxy = await startFaultyProxy(server!.url)
   const [database] = await make({ couch: createTestCouch({ url: server!.url }) }, 'o-db-open')
@@ -125,7 +125,7 @@ test('documents written into an older copy are handled where a visit was open al
   await eventually(() => expect(rig.handled).toEqual(expect.arrayContaining(ids('after', 6))))
 })
 
-/** Writes the events of all databases into one of its own; the server has a feed of all databases. */
+/** Writes the events of all databases into a database of the test. The server has a feed of all databases. */
 async function startEvents(name: string, by = server!.url) {
   const couch = createTestCouch({ url: server!.url })
   await couch.db('_global_changes').create()
@@ -135,7 +135,7 @@ async function startEvents(name: string, by = server!.url) {
   return {
     ...rig,
     couch,
-    /** All databases are looked at, and what is found is written down. */
+    /** Lists all databases and writes the events that it finds. */
     sweep: async () => {
       const began = performance.now()
       changes.change({ ...settings, sweep_interval: (intervalMs += 1) })
@@ -148,7 +148,7 @@ async function startEvents(name: string, by = server!.url) {
   }
 }
 
-test('of older copies it is told that they have changed, of all files and of one range', async () => {
+test('a restored database gets an updated event, for all files and for one range', async () => {
   needs('private server')
   const names = ['e-whole', 'e-range']
   const proxy = await startFaultyProxy(server!.url)
@@ -161,7 +161,7 @@ test('of older copies it is told that they have changed, of all files and of one
   await sweep()
   await proxy.down()
   const before = await Promise.all(names.map((name) => timesOf('updated', name)))
-  // With the server's own feed, which has nothing to tell then.
+  // With the server's own feed, which then has no rows.
   await server!.restart(only(copy, ['e-whole', '_global_changes']), only(copy, ['e-range'], LAST_RANGE))
   await proxy.up()
   await sweep()
@@ -169,7 +169,7 @@ test('of older copies it is told that they have changed, of all files and of one
   for (const [i, times] of after.entries()) expect(times, names[i]).toBeGreaterThan(before[i]!)
 })
 
-test('events that are lost are told again: of an older copy, and of one range', async () => {
+test('lost events are written again after a restore, of all files and of one range', async () => {
   needs('private server')
   const { couch, name, seen, sweep } = await startEvents('events-lost')
   const [gone] = await make({ couch }, 'l-gone')
@@ -193,9 +193,9 @@ test('events that are lost are told again: of an older copy, and of one range', 
 })
 
 test.each([
-  ['of all of it', ''],
+  ['of all files', ''],
   ['of one range', FIRST_RANGE],
-])('readers of _db_updates have what is told after an older copy %s was put back', async (_, range) => {
+])('readers of _db_updates receive the events after an older copy %s is restored', async (_, range) => {
   needs('private server')
   const couch = createTestCouch({ url: server!.url })
   const [made] = await make({ couch }, `read${range}`)
@@ -216,7 +216,7 @@ test.each([
   await eventually(() => expect(later.ids()).toEqual(expect.arrayContaining(news)))
 })
 
-test('an index is fresh again after an older copy of one range that has as many changes by now', async () => {
+test('an index is up to date again after a restored range reaches the same number of changes', async () => {
   needs('private server')
   const name = 'indexed'
   const { couch, indexes, fresh, tell } = startIndexes({ url: server!.url, partition: onlyBeginningWith(name) })
@@ -245,6 +245,6 @@ test('an index is fresh again after an older copy of one range that has as many 
   await server!.restart(only(copy, [name], LAST_RANGE))
   await put(db!, 'after', before - (await changes()))
   expect(await changes()).toBe(before)
-  indexes.change(kenSettings) // all databases are looked at
+  indexes.change(kenSettings) // lists all databases
   await isFresh()
 })

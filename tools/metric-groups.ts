@@ -14,7 +14,7 @@ import { processMetrics } from '../sidecar/metrics/process-metrics.ts'
 import { documentMetrics } from '../sidecar/operator-page/document-metrics.ts'
 import { workerMetrics } from '../sidecar/workers/workers-feature.ts'
 
-/** Every metric there is, in the order of docs/metrics.md. A test compares it with what a sidecar serves. */
+/** Every metric, in the order of docs/metrics.md. A test compares the list with the metrics that a sidecar serves. */
 export const GROUPS: readonly MetricGroup[] = [
   ...[databaseMetrics, visitMetrics, handlerMetrics, documentMetrics, memoryMetrics, inboxMetrics, mailMetrics],
   ...[globalChangesMetrics, dbUpdatesMetrics, eventMetrics, indexMetrics, workerMetrics],

@@ -5,14 +5,14 @@ const listed = (fields: Readonly<Record<string, string>>) =>
     .map(([name, meaning]) => `\`${name}\` (${meaning})`)
     .join(', ')
 
-/** Every event as Markdown, a table for each thing that events are about. */
+/** Renders every event as Markdown, with a table for each subject. */
 export function renderEvents(): string {
   return Object.entries(ABOUT)
     .map(([about, common]) => {
       const rows = Object.entries(EVENTS)
         .filter(([, event]) => event.about === about)
         .map(([name, { when, fields }]) => `| \`${name}\` | ${when} | ${listed(fields)} |`)
-      const head = `## About a ${about}\n\nAll have ${listed(common)}.\n\n| event | when | beside these |\n| --- | --- | --- |\n`
+      const head = `## About ${/^[aeiou]/.test(about) ? 'an' : 'a'} ${about}\n\nEach event has the fields ${listed(common)}.\n\n| event | when | more fields |\n| --- | --- | --- |\n`
       return head + rows.join('\n')
     })
     .join('\n\n')

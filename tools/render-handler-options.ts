@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 import ts from 'typescript'
 
-/** Which of the types of options stands where. */
+/** The file of each type of options. */
 export const OPTIONS = {
   HandlerOptions: 'sidecar/docstate/types.ts',
   ScheduleOptions: 'sidecar/docstate/runs.ts',
 } as const
 
-/** The options of a handler, or of a schedule, as Markdown: what the declaration of their type says of each. */
+/** Renders the options of a handler or schedule as Markdown, from the doc comments of their type. */
 export function renderHandlerOptions(type: keyof typeof OPTIONS = 'HandlerOptions'): string {
   const text = readFileSync(new URL(`../${OPTIONS[type]}`, import.meta.url), 'utf8')
   const source = ts.createSourceFile(OPTIONS[type], text, ts.ScriptTarget.Latest, true)
@@ -19,7 +19,7 @@ export function renderHandlerOptions(type: keyof typeof OPTIONS = 'HandlerOption
     const byDefault = doc?.tags?.find((tag) => tag.tagName.text === 'default')
     const cells = [option.name.getText(), option.type!.getText(), textOf(byDefault?.comment), textOf(doc?.comment)]
     const [name, type, value, meaning] = cells.map((cell) => cell.replaceAll('|', '\\|').replaceAll(/\s+/g, ' '))
-    return `| \`${name}\` | \`${type}\` | ${value === '' ? 'none: it is needed' : `\`${value}\``} | ${meaning} |`
+    return `| \`${name}\` | \`${type}\` | ${value === '' ? 'none: required' : `\`${value}\``} | ${meaning} |`
   })
   return ['| option | type | default | meaning |', '| --- | --- | --- | --- |', ...rows].join('\n')
 }

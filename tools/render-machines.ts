@@ -1,6 +1,6 @@
 import type { Machine, Machines, State, Timeout } from '../ddocs/machine.ts'
 
-/** Machines as a page of Markdown, by the database they are in: for each type a diagram, and who may write what. */
+/** Renders the machines of each database as Markdown: for each type, a diagram, and a table of who may write what. */
 export function renderMachines(databases: Readonly<Record<string, Machines>>): string {
   const parts = Object.entries(databases).flatMap(([database, machines]) => [
     `## In ${database}\n`,
@@ -11,10 +11,15 @@ export function renderMachines(databases: Readonly<Record<string, Machines>>): s
 
 const HEAD = `# The machines
 
-Made from \`ddocs/machines.ts\` by \`npm run docs:machines\`: do not edit.
+This page is generated from \`ddocs/machines.ts\` by \`npm run docs:machines\`. Do not edit it.
 
-_safe_ and _unsafe_ are the states that have a handler. Who may write: _client_ is every user that may write into the database,
-_owner_ the document's own device and its owner's other devices, _sidecar_ the sidecar alone. Server admins may write anything.
+A state marked _safe_ or _unsafe_ has a handler. The tables show who may write each transition:
+
+- _client_: every user that may write into the database.
+- _owner_: the document's own device, and the other devices of its owner.
+- _sidecar_: the sidecar alone.
+
+Server admins may write any transition.
 `
 
 function renderMachine(type: string, machine: Machine): string {

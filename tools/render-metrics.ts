@@ -12,11 +12,11 @@ const rowOf = (prefix: string, [name, { type, unit, meaning, from, labels }]: [s
 const tableOf = ({ title, prefix, labels, metrics }: MetricGroup) =>
   [
     `## ${title}\n`,
-    ...(Object.keys(labels).length > 0 ? [`All have labels ${listed(labels)}.\n`] : []),
-    '| metric | type, unit | tells | labels | kept in |',
+    ...(Object.keys(labels).length > 0 ? [`Each metric has the labels ${listed(labels)}.\n`] : []),
+    '| metric | type, unit | meaning | more labels | source |',
     '| --- | --- | --- | --- | --- |',
     ...Object.entries(metrics).map((entry) => rowOf(prefix, entry)),
   ].join('\n')
 
-/** Every metric as Markdown, a table for each group. */
+/** Renders every metric as Markdown, with a table for each group. */
 export const renderMetrics = (): string => GROUPS.map(tableOf).join('\n\n')

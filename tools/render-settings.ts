@@ -1,6 +1,8 @@
 import type { SettingDescription } from '../sidecar/config.ts'
 
-/** The settings as a table of Markdown. `docs/settings.md` holds it between two comments, under a test. */
+/**
+ * Renders the settings as a Markdown table. A test compares it with the one between two comments in `docs/settings.md`.
+ */
 export function renderSettings(settings: readonly SettingDescription[]): string {
   return [HEAD, ...settings.map(rowOf)].join('\n')
 }

@@ -1,7 +1,7 @@
 export interface DevicesJob {
-  /** Of CouchDB, with the admin's credentials. */
+  /** The URL of CouchDB, with the admin's credentials. */
   readonly url: string
   readonly serverPid: number
-  /** Databases, each of which two devices replicate. */
+  /** The databases, each of which two devices replicate. */
   readonly names: readonly string[]
 }

@@ -1,6 +1,6 @@
 /**
- * Devices as the client makes them: its rounds and its live links, each with a PouchDB of its own on disk. Tells its parent
- * what they cost CouchDB. Forked by `../devices.ts` with the job as its argument.
+ * Devices as the client runs them: its single replications and its live links, each with its own PouchDB on disk.
+ * Reports their cost for CouchDB to its parent. `../devices.ts` forks it with the job as its argument.
  */
 import { setMaxListeners } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -28,7 +28,7 @@ const couch = createCouch({ url })
 const folder = await mkdtemp(join(tmpdir(), 'bench-devices-'))
 const Whole = createRequire(import.meta.url)('pouchdb') as { defaults(options: object): Pouch }
 const PouchDB = Whole.defaults({ prefix: `${folder}/` })
-/** The two of each channel. */
+/** The two devices of each channel. */
 const channels = names.map((name) => {
   const target: Target = { url: `${origin}/${name}`, user, password }
   return { name, target, first: new PouchDB(`${name}-first`), second: new PouchDB(`${name}-second`) }
@@ -37,7 +37,7 @@ type Channel = (typeof channels)[number]
 
 const ms = (seconds: number) => `${(seconds * 1000).toFixed(1)} ms of processor of the server`
 
-/** Both directions once, until nothing is left. */
+/** Replicates both directions once, until no change is left. */
 async function round(local: Db, { target }: Channel): Promise<void> {
   const remote = openRemote(PouchDB, target)
   const quietly = { onCopied: () => undefined, onEven: () => undefined, onRefused: () => undefined }
@@ -54,7 +54,7 @@ async function costOf(what: string, work: (channel: Channel) => Promise<unknown>
   return { what, figure: `${(requests / length).toFixed(1)} requests; ${ms(cpu / length)}` }
 }
 
-/** All devices follow their channels live; then something is written on the first of each. */
+/** All devices follow their channels live. Then the first device of each channel writes a document. */
 async function measureLive(): Promise<Line[]> {
   const leaving = new AbortController()
   setMaxListeners(0, leaving.signal)
@@ -83,7 +83,7 @@ async function measureLive(): Promise<Line[]> {
     await sleep(PAUSE_MS)
   }
   while (delays.length < channels.length && performance.now() - began < 60_000) await sleep(100)
-  await sleep(3000) // they keep their places
+  await sleep(3000) // they save their checkpoints
   const idle = (rested.cpuSeconds - usage.cpuSeconds) / IDLE_SECONDS
   const { requests } = difference(await statsOf(couch), before)
   const cpu = (await usageOf(serverPid)).cpuSeconds - rested.cpuSeconds - (idle * (performance.now() - began)) / 1000

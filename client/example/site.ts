@@ -52,7 +52,7 @@ function give(answer: ServerResponse, file: SiteOptions['files'][string] | undef
     'Cache-Control': 'no-cache',
   }
   answer.writeHead(file ? 200 : 404, { ...headers, 'Content-Type': file?.type ?? 'text/plain' })
-  answer.end(file?.body ?? 'There is nothing here.')
+  answer.end(file?.body ?? 'There is no such page.')
 }
 
 function pass(asked: IncomingMessage, answer: ServerResponse, url: string): void {

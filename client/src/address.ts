@@ -1,8 +1,8 @@
 import { ClientError } from './errors.ts'
 
 /**
- * The address that an option gives, whole and without a slash at its end. In browsers it may be relative to the page: PouchDB
- * would take such a one for the name of a local database.
+ * The absolute address in an option, without a slash at its end. In browsers it may be relative to the page. PouchDB
+ * would take a relative address for the name of a local database.
  *
  * @throws ClientError `bad_argument`
  */

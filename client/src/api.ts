@@ -1,4 +1,4 @@
-/** What an app sees. */
+/** The API for apps. */
 import type { ChannelChange, Close, NewChannel } from './control/channel-requests.ts'
 import type { Where } from './control/subscription-requests.ts'
 import type { PouchOf } from './pouch.ts'
@@ -7,61 +7,61 @@ import type { Registering } from './registration/registration.ts'
 import type { Events, Status } from './client-status.ts'
 
 export interface ClientOptions<D = object> {
-  /** The constructor, with the plugins and defaults of the app. */
+  /** PouchDB's constructor, with the plugins and defaults of the app. */
   readonly PouchDB: PouchOf<D>
   /** Address of the sidecar's inbox. In browsers it may be relative to the page, like `couchdb`. */
   readonly inbox: string
-  /** Begins the names of all local databases. */
+  /** Prefix of the names of all local databases. */
   readonly name: string
-  /** Address of CouchDB as this device reaches it, where that is not what the sidecar says: behind a proxy. */
+  /** Address of CouchDB for this device, if it differs from the sidecar's, such as behind a proxy. */
   readonly couchdb?: string
-  /** So many channels are followed live, the others in rounds. Default 3. */
+  /** Number of channels that sync live; the others sync in rounds. Default 3. */
   readonly live?: number
-  /** How long a channel rests between two rounds, milliseconds. Default 30 s. */
+  /** Pause of a channel between two rounds, milliseconds. Default 30 s. */
   readonly roundMs?: number
-  /** How the server hashes passwords, where the inbox does not tell. */
+  /** How the server hashes passwords, if the inbox does not report it. */
   readonly hashing?: Hashing
 }
 
-/** Every method that writes resolves when it is written here; the server is told when there is a network. */
+/** A method that writes resolves after the local write; the server gets the change when the network is available. */
 export interface Client<D = object> {
-  /** The last snapshot. */
+  /** The latest snapshot. */
   readonly status: Status
-  /** Returns the end of it. */
+  /** Returns a function that removes the listener. */
   on<Name extends keyof Events>(name: Name, listener: (event: Events[Name]) => void): () => void
-  /** Throws `ClientError`: `bad_argument`, `insecure_context`, `registered`. Once registered it changes nothing. */
+  /** Throws `ClientError`: `bad_argument`, `insecure_context`, `registered`. Does nothing once registered. */
   register(registering: Registering): Promise<void>
-  /** Has another mail sent. Throws `ClientError` `wrong_state` where the server has refused what was registered. */
+  /** Requests another mail. Throws `ClientError` `wrong_state` if the server has refused the registration. */
   askAgain(): Promise<void>
-  /** The code in the link of the mail, or the link, typed in here. */
+  /** Confirms the registration. `code` is the code in the link of the mail, or the whole link. */
   confirm(code: string): Promise<void>
-  /** Resolves with its id. */
+  /** Resolves with the channel's id. */
   createChannel(channel: NewChannel): Promise<string>
-  /** By its owner. */
+  /** Only the owner may call this. */
   changeChannel(id: string, change: ChannelChange): Promise<void>
   setMembers(id: string, members: readonly string[]): Promise<void>
-  /** `archive` keeps the database on the server, for its admins; `delete` does not. What is here stays. */
+  /** `archive` keeps the database on the server, for its admins; `delete` does not. Local data stays. */
   closeChannel(id: string, close: Close): Promise<void>
-  /** The local database of a channel, from the first second. Throws `ClientError` where nothing of it is here. */
+  /** The local database of a channel, usable at once. Throws `ClientError` if this device has none for the channel. */
   open(id: string): D
   accept(id: string): Promise<void>
   decline(id: string): Promise<void>
-  /** Throws `ClientError` `wrong_state` where there is no subscription yet: until the channel is ready. So do `resume` and `end`. */
+  /** Throws `ClientError` `wrong_state` until the channel is ready and has a subscription. So do `resume` and `end`. */
   pause(id: string, where?: Where): Promise<void>
   resume(id: string, where?: Where): Promise<void>
-  /** It is synced no more, on all devices; `accept` begins again. Its user stays a member: `leave` ends that. */
+  /** Ends the sync on all devices; `accept` starts it again. The user stays a member: `leave` ends the membership. */
   end(id: string): Promise<void>
-  /** Its user is no member of a channel of another's any more, also if its owner names him again; `accept` comes back. */
+  /** Ends membership in another owner's channel, even if the owner adds the user again. `accept` restores it. */
   leave(id: string): Promise<void>
-  /** Destroys what is here of a channel that is not synced. */
+  /** Destroys the local data of a channel that is not synced. */
   forget(id: string): Promise<void>
-  /** By the name of its user. */
+  /** Revokes a device, by the name of its CouchDB user. */
   revokeDevice(user: string): Promise<void>
   /** Ends all syncs and closes the databases. */
   stop(): Promise<void>
   /**
-   * Stops, and destroys all that is here, the registration too, and for all tabs: each has an empty status then, and a client
-   * that has stopped. Revoke the device before.
+   * Stops the clients in all tabs, and destroys all local data and the registration. Each tab then has an empty status.
+   * Revoke the device first.
    */
   destroy(): Promise<void>
 }

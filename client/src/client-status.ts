@@ -1,89 +1,92 @@
-/** What the app is told: one snapshot of everything, never changed afterwards. */
+/** The status for the app: one immutable snapshot. */
 
-/** Why something does not go on at the moment. */
+/** Why an operation cannot continue at the moment. */
 export interface Failure {
-  /** `offline`, `denied`, `gone`, `unavailable`, `failed`, or a code of the server's. */
+  /** `offline`, `denied`, `gone`, `unavailable`, `failed`, or a code from the server. */
   readonly code: string
-  /** For developers; not to be compared. */
+  /** For developers; do not compare it. */
   readonly reason?: string
 }
 
 export interface Status {
   readonly registration: RegistrationStatus
-  /** Whether whatever is asked answers. */
+  /** Whether all servers answer. */
   readonly online: boolean
-  /** Of the user's control database. */
+  /** Sync of the user's control database. */
   readonly control: SyncStatus
-  /** By name. */
+  /** Sorted by name. */
   readonly channels: readonly ChannelStatus[]
-  /** All devices of this user, by name. */
+  /** All devices of this user, sorted by name. */
   readonly devices: readonly DeviceStatus[]
 }
 
 export interface RegistrationStatus {
   /**
-   * `none`: `register` comes first. `unsent`: waits for the network. `new`: a mail is on its way. `confirming`: the owner
-   * has it. `confirmed`: nearly there. `active`: it has an account. `expired`, `error`: ask again, or register anew.
-   * `revoked`: by another device; what is here stays, and is synced no more.
+   * `none`: call `register` first. `unsent`: waits for the network. `new`: a mail is on its way. `confirming`: the
+   * owner has the mail. `confirmed`: nearly done. `active`: the device has an account. `expired`, `error`: call
+   * `askAgain`, or register anew. `revoked`: by another device; local data stays, and is no longer synced.
    */
   readonly state: 'none' | 'unsent' | 'new' | 'confirming' | 'confirmed' | 'active' | 'expired' | 'error' | 'revoked'
   readonly owner?: string
   readonly name?: string
-  /** To be shown, and typed in where the link of the mail leads. */
+  /** Show this code: the owner types it in on the page that the mail links to. */
   readonly deviceCode?: string
   /** Name of the device's CouchDB user. */
   readonly user?: string
-  /** In `error`: why. `refused`: the server does not take it, ever; `register` with other values begins anew. */
+  /** The reason for `error`. `refused`: the server will never accept it; call `register` with other values. */
   readonly error?: Failure
-  /** Of the last code that was typed in here: `error` is a wrong one, or one that is too old. */
+  /** Status of the last code that the user typed in; `error` means that the code is wrong or too old. */
   readonly confirmation?: { readonly state: 'unsent' | 'clicked' | 'used' | 'error'; readonly error?: Failure }
-  /** Why the inbox could not be asked, or what is kept here not be read or written. It is tried again. */
+  /** Why the inbox does not answer, or local data cannot be read or written. It is retried. */
   readonly failure?: Failure
 }
 
 export interface ChannelStatus {
   readonly id: string
   readonly name: string
-  /** Address. */
+  /** Email address. */
   readonly owner: string
   readonly isOwner: boolean
-  /** Addresses, without the owner's. */
+  /** Email addresses, without the owner's. */
   readonly members: readonly string[]
-  /** The app's own. */
+  /** The app's own data. */
   readonly data?: Readonly<Record<string, unknown>>
-  /** Of its document: `new`, `accepted` (the sidecar has seen it), `ready`, `closing`, `closed`, `removed`, `error`. */
+  /**
+   * State of its document: `new`, `accepted` (the sidecar has seen it), `ready`, `closing`, `closed`, `removed`,
+   * `error`.
+   */
   readonly state: string
-  /** In `error`: why, in the server's words. */
+  /** The reason for `error`, in the server's words. */
   readonly error?: Failure
   readonly place: Place
-  /** Of an invitation: who has invited. */
+  /** The user that sent the invitation. */
   readonly from?: string
-  /** Whether it is otherwise on this device than on the user's others. */
+  /** Whether this device differs from the user's other devices. */
   readonly onlyHere: boolean
-  /** Name of its local database. Another name: call `open` again, it is another life of the channel. */
+  /** Name of its local database. If the name changes, call `open` again: the channel has a new life. */
   readonly local?: string
   readonly sync: SyncStatus
 }
 
 /**
- * What a channel is to this device. `unready`: the server has not made it yet. `synced`, `paused`. `invited`: to be accepted
- * or declined. `ended`: the user wants it no more. `closed`: by its owner. `removed`: the user is no member any more.
+ * State of a channel on this device. `unready`: the server has not created it yet. `synced`, `paused`. `invited`: call
+ * `accept` or `decline`. `ended`: by the user. `closed`: by its owner. `removed`: the user is no longer a member.
  */
 export type Place = 'unready' | 'synced' | 'paused' | 'invited' | 'ended' | 'closed' | 'removed'
 
 export interface SyncStatus {
   /**
-   * `off`: not to be synced. `waiting`: its turn comes. `syncing`: something is copied. `live`: all is copied, and what comes
-   * is copied at once. `resting`: all is copied, the next look is soon. `offline`, `denied`, `failing`: tried again soon.
+   * `off`: not synced. `waiting`: waits for its turn. `syncing`: copies documents. `live`: up to date, and copies
+   * changes at once. `resting`: up to date until the next round. `offline`, `denied`, `failing`: retried soon.
    */
   readonly state: 'off' | 'waiting' | 'syncing' | 'live' | 'resting' | 'offline' | 'denied' | 'failing'
-  /** Documents that came, since the app was started. */
+  /** Documents received since the app started. */
   readonly read: number
-  /** Documents that went. */
+  /** Documents sent since the app started. */
   readonly written: number
-  /** Changes that the server still has for us, as far as it has told. */
+  /** Changes that the server still has for this device, as far as it reports them. */
   readonly pending: number
-  /** When both sides had the same, ISO 8601. */
+  /** Last time when both sides were equal, ISO 8601. */
   readonly syncedAt?: string
   readonly failure?: Failure
 }
@@ -99,8 +102,8 @@ export interface DeviceStatus {
 export interface Events {
   change: Status
   /**
-   * A document that the server does not take, from a channel or (without `channel`) the control database. It stays here as it
-   * is; its next revision is tried. In all tabs.
+   * The server refuses a document of a channel or, without `channel`, of the control database. It stays unchanged on
+   * this device; its next revision is sent. Emitted in all tabs.
    */
   refused: { readonly channel?: string; readonly id: string; readonly reason: string }
 }

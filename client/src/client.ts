@@ -15,9 +15,9 @@ import { beginRegistration, codeIn, isRefused } from './registration/registratio
 import { openTab } from './tab.ts'
 
 /**
- * Resolves when what is local was read. Works offline.
+ * Creates a client. Resolves when the local data is read. Works offline.
  *
- * @throws ClientError `bad_argument`: an address that is none
+ * @throws ClientError `bad_argument` if an address is invalid
  */
 export async function createClient<D>(options: ClientOptions<D>): Promise<Client<D>> {
   const tab = await openTab(options)
@@ -35,7 +35,7 @@ export async function createClient<D>(options: ClientOptions<D>): Promise<Client
     throw new ClientError('wrong_state', 'expected a device that is active, got one that is not yet')
   }
 
-  /** What stands there is known at once, not when the feed brings it. */
+  /** Reads a document at once, before the feed delivers it. */
   async function know(id: string): Promise<void> {
     await view.refresh(id)
     await tab.look()
@@ -67,7 +67,7 @@ export async function createClient<D>(options: ClientOptions<D>): Promise<Client
     },
     async askAgain() {
       if (isRefused(registration()))
-        throw new ClientError('wrong_state', 'expected a registration that the server takes; call register again')
+        throw new ClientError('wrong_state', 'expected a registration that the server accepts; call register again')
       await store.update(({ registration, ...kept }) => ({
         ...kept,
         registration: { ...registration!, wantsMail: true },
@@ -84,7 +84,7 @@ export async function createClient<D>(options: ClientOptions<D>): Promise<Client
 
     async createChannel(channel) {
       const { owner } = registration()
-      if (channel.id !== undefined) await know(channel.id) // the end of its last life
+      if (channel.id !== undefined) await know(channel.id) // finds the end of its last life
       const id = await createChannel(db, owner, channel)
       await know(id)
       return id
@@ -94,7 +94,7 @@ export async function createClient<D>(options: ClientOptions<D>): Promise<Client
     async closeChannel(id, close) {
       const channel = view.channel(id)
       if (channel?.state === 'accepted' && channel.database !== tab.here(channel).database)
-        throw new ClientError('wrong_state', 'expected a channel that is made, got one that is being made again')
+        throw new ClientError('wrong_state', 'expected a channel that exists, got one that is being created again')
       await closeChannel(db, id, close)
       await know(id)
     },

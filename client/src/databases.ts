@@ -4,13 +4,13 @@ import type { Db, Pouch } from './pouch.ts'
 export interface Databases {
   open(local: string): Db
   destroy(local: string): Promise<void>
-  /** All that were opened; for good. */
+  /** Closes all databases for good. */
   close(): Promise<void>
-  /** After `close`. */
+  /** Call this after `close`. */
   destroyAll(locals: readonly string[]): Promise<void>
 }
 
-/** Their names begin with the client's. */
+/** The databases' names begin with the client's name. */
 export function openDatabases(PouchDB: Pouch, name: string): Databases {
   const opened = new Map<string, Db>()
   const create = (local: string) => new PouchDB(`${name}-${local}`)
@@ -28,7 +28,7 @@ export function openDatabases(PouchDB: Pouch, name: string): Databases {
       opened.delete(local)
     },
     async close() {
-      // One that cannot be closed is broken already.
+      // A database that cannot be closed is already broken.
       await Promise.allSettled([...opened.values()].map((one) => one.close()))
     },
     async destroyAll(locals) {

@@ -1,23 +1,23 @@
 import type { Status } from './client-status.ts'
 
-/** The one snapshot that is shown: what the app sees of everything. */
+/** The snapshot that the app sees. */
 export interface Display {
   readonly status: Status
-  /** Looks again soon: changes that come together are shown together. */
+  /** Refreshes soon: simultaneous changes appear together. */
   refreshSoon(): void
   refresh(): void
-  /** This one, whatever there is. */
+  /** Shows this status instead of the current state. */
   show(status: Status): void
-  /** Refreshes no more. */
+  /** Stops all refreshes. */
   end(): void
 }
 
 const GATHER_MS = 50
 
-/** `onShown` is told of each that is not as the one before it. */
+/** `onShown` is called for each status that differs from the one before. */
 export function createDisplay(take: () => Status, onShown: (status: Status) => void): Display {
   let status: Status
-  /** The same as text, to tell it from the next. */
+  /** The status as text, for comparison with the next one. */
   let shown = ''
   let gathering: ReturnType<typeof setTimeout> | undefined
   let ended = false

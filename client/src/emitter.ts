@@ -1,6 +1,6 @@
-/** What happened goes to all listeners; one that throws does not keep it from the others. */
+/** Sends events to all listeners. A listener that throws does not affect the others. */
 export interface Emitter<Events> {
-  /** Returns the end of it. */
+  /** Returns a function that removes the listener. */
   on<Name extends keyof Events>(name: Name, listener: (event: Events[Name]) => void): () => void
   emit<Name extends keyof Events>(name: Name, event: Events[Name]): void
 }
@@ -20,7 +20,7 @@ export function createEmitter<Events>(): Emitter<Events> {
           listener(event as never)
         } catch (thrown) {
           queueMicrotask(() => {
-            throw thrown // the app's fault, where the app looks for its faults
+            throw thrown // an error of the app, reported as uncaught
           })
         }
       }

@@ -1,6 +1,6 @@
 /**
- * What one tab does for all: registers, syncs the user's control database, and the channels that are to be here. It
- * decides nothing by itself: `settle` starts and stops what follows from what is kept and from the documents.
+ * The work of one tab for all tabs: registers the device, and syncs the user's control database and channels. The
+ * engine decides nothing by itself: `settle` starts and stops syncs by the stored data and the documents.
  */
 import { channelsHere } from './channels/here.ts'
 import type { View } from './control/view.ts'
@@ -16,12 +16,12 @@ import { createLinks, type Wanted } from './sync/links.ts'
 import type { Target } from './sync/remote.ts'
 import { createSemaphore } from './sync/semaphore.ts'
 
-/** How the syncs go. */
+/** Status of all syncs. */
 export interface Syncs {
   readonly control: SyncStatus
-  /** By the ids of channels. */
+  /** By channel id. */
   readonly channels: Readonly<Record<string, SyncStatus>>
-  /** Why the inbox could not be asked, or what is kept not be read or written. */
+  /** Why the inbox does not answer, or stored data cannot be read or written. */
   readonly failure?: Failure
 }
 
@@ -34,7 +34,7 @@ export interface EngineOptions {
   readonly view: View
   readonly openLocal: (name: string) => Db
   readonly hashing?: Hashing
-  /** Where CouchDB is; default: where the inbox says. */
+  /** Address of CouchDB. Default: as the inbox reports. */
   readonly couchdb?: string
   readonly live: number
   readonly roundMs: number
@@ -46,17 +46,17 @@ export interface Engine {
   readonly syncs: Syncs
   /** Registers, and syncs, until the signal aborts. */
   run(signal: AbortSignal): Promise<void>
-  /** Something has changed, in the documents or in what is kept. */
+  /** Call this when documents or stored data have changed. */
   settle(): void
-  /** There is something to send to the inbox. */
+  /** Call this when something must be sent to the inbox. */
   register(): void
   touch(id: string): void
   wake(how: { readonly hard: boolean }): void
 }
 
-/** Of the local control database. */
+/** Name of the local control database. */
 export const CONTROL = 'control'
-/** Rounds at a time. */
+/** Maximum number of concurrent rounds. */
 const SLOTS = 2
 
 export function createEngine(options: EngineOptions): Engine {
@@ -78,7 +78,7 @@ export function createEngine(options: EngineOptions): Engine {
       ...{ PouchDB, local: openLocal(local), target, semaphore, roundMs, onNews },
       onChange() {
         onChange()
-        if (control.statusOf(CONTROL).failure) registrar.check() // revoked, or moved?
+        if (control.statusOf(CONTROL).failure) registrar.check() // the device may be revoked, or the server moved
       },
       onRefused: (id, reason) => onRefused({ ...refused, id, reason }),
     })
@@ -92,7 +92,7 @@ export function createEngine(options: EngineOptions): Engine {
     const here = channelsHere(store.kept, view)
     return view.channels.flatMap((channel) => {
       const { place, local, database } = here(channel)
-      // Not before it is kept that the two belong together.
+      // Only after their binding is stored.
       if (place !== 'synced' || database === undefined || local?.database !== database) return []
       return [{ id: channel._id, local: local.name, target: targetOf(database) }]
     })
@@ -143,8 +143,8 @@ export function createEngine(options: EngineOptions): Engine {
 }
 
 /**
- * Where the databases of this user are; undefined as long as there is no access to them. The password goes to the
- * server that the inbox has named and to no other, whatever stands in documents.
+ * Addresses of this user's databases; undefined without access to them. The password goes only to the server that the
+ * inbox named, even if documents name another one.
  */
 function targetsOf(
   { state, user, password, database, syncpoint }: Registration,

@@ -1,26 +1,26 @@
 /**
- * The whole is looked at, one look after the other, whatever has changed. Who asks before a look has begun shares it; for
- * what is not waited for there is one now and then. One that fails is taken again: what it was about may not change any more.
+ * Runs `look`, which checks the whole state after any change; never two looks at once. Calls before a look begins share
+ * it. Looks that no caller awaits keep a minimum interval. A failed look is retried: no later change may trigger one.
  */
 import { backoffMs } from './time.ts'
 
 export interface Looks {
-  /** Resolves when a look is done that began later than this, rejects when it has failed. */
+  /** Resolves when a look that began after this call is done; rejects if that look fails. */
   now(): Promise<void>
-  /** For those who wait for nothing. */
+  /** Starts a look that no caller awaits. */
   soon(): void
-  /** Begins none any more; resolves when none is under way. */
+  /** Starts no more looks. Resolves when none is running. */
   end(): Promise<void>
 }
 
-/** Between looks that are not waited for. */
+/** Minimum time between the end of a look and one that no caller awaits. */
 const GATHER_MS = 50
 
-/** @param onFailed is told each time */
+/** @param onFailed called for each failed look */
 export function createLooks(look: () => Promise<void>, onFailed: (thrown: unknown) => void): Looks {
-  /** The last that was asked for. */
+  /** The last requested look. */
   let last = Promise.resolve()
-  /** The same, as long as it has not begun. */
+  /** The last requested look, until it begins. */
   let queued: Promise<void> | undefined
   let gathering: ReturnType<typeof setTimeout> | undefined
   let retrying: ReturnType<typeof setTimeout> | undefined

@@ -1,13 +1,13 @@
 /**
- * What the client uses of PouchDB, which comes from the app: PouchDB 8 and later, whatever it is put together of. Written
- * down here because `@types/pouchdb` declares names of its own for all of a program (`Buffer`).
+ * The parts of PouchDB that the client uses. The app provides PouchDB, version 8 or later, in any composition. The
+ * types are declared here because `@types/pouchdb` declares global names (`Buffer`) for the whole program.
  */
 export interface Pouch {
   new (name: string, options?: object): Db
   fetch(url: string, options?: RequestInit): Promise<Response>
 }
 
-/** The same, as it comes from the app: what its databases can do there is the app's. */
+/** PouchDB's constructor as the app passes it, with the app's type of databases. */
 export type PouchOf<D> = new (name: string, options?: object) => D
 
 export interface Db {
@@ -56,14 +56,14 @@ export interface Replication extends PromiseLike<unknown> {
 }
 
 export interface ReplicationChange {
-  /** Since it was begun. */
+  /** Documents written since the replication began. */
   readonly docs_written: number
   readonly docs: readonly { readonly _id: string; readonly _rev: string }[]
-  /** Of the source, where it tells. */
+  /** Pending changes of the source, if it reports them. */
   readonly pending?: number
 }
 
-/** What PouchDB throws: an error with the status of HTTP, wherever it comes from. */
+/** HTTP status of an error that PouchDB throws, for local and remote databases. */
 export function statusOf(thrown: unknown): number | undefined {
   const { status } = (thrown ?? {}) as { readonly status?: unknown }
   return typeof status === 'number' ? status : undefined

@@ -1,4 +1,4 @@
-/** The status that the app gets, from what stands where. Pure. */
+/** Builds the app's status from the stored data, the documents and the syncs. Pure. */
 import { channelsHere, type Here } from './channels/here.ts'
 import { isOwn, type ChannelDoc } from './control/control-documents.ts'
 import type { View } from './control/view.ts'
@@ -7,7 +7,7 @@ import { registrationStatus } from './registration/registration.ts'
 import { OFF, type ChannelStatus, type Status, type SyncStatus } from './client-status.ts'
 import type { Kept } from './store.ts'
 
-/** Where nothing is, or nothing any more. */
+/** Status without any data, such as after `destroy`. */
 export const NOTHING: Status = {
   registration: { state: 'none' },
   online: true,

@@ -1,6 +1,6 @@
 /**
- * What this device has to remember, in one `_local` document of the local control database: which is not replicated. It
- * is written before anything is done that depends on it, so that a reload at any point goes on from there. Several tabs
+ * Stores the data of this device in one `_local` document of the local control database, which is not replicated. The
+ * document is written before any step that depends on it: after a reload at any point, the client resumes. Several tabs
  * may write it.
  */
 import type { Binding } from './channels/locals.ts'
@@ -11,29 +11,29 @@ export interface Kept {
   readonly registration?: Registration
   /** Which local database belongs to which channel, and which lives of channels are over. */
   readonly locals: readonly Binding[]
-  /** How many local databases there have been. */
+  /** Number of local databases created so far. */
   readonly count: number
 }
 
 export interface Store {
-  /** As it was when it was last read or written here. */
+  /** The data at the last read or write in this tab. */
   readonly kept: Kept
   /** Reads what other tabs have written. */
   load(): Promise<Kept>
-  /** Writes what `next` makes of it, again if it has changed meanwhile; nothing where that is undefined. */
+  /** Writes the result of `next`, and repeats this after a conflict. Writes nothing if the result is undefined. */
   update(next: (kept: Kept) => Kept | undefined): Promise<Kept>
 }
 
 const ID = '_local/couchdb-sidecar-client'
 
-/** @param onWritten is told after each write here */
+/** @param onWritten called after each write in this tab */
 export function createStore(db: Db, onWritten: (kept: Kept, before: Kept) => void): Store {
   let kept: Kept = { locals: [], count: 0 }
 
   async function read(): Promise<string | undefined> {
     try {
-      const { _id, _rev, ...there } = await db.get(ID)
-      kept = there as unknown as Kept
+      const { _id, _rev, ...stored } = await db.get(ID)
+      kept = stored as unknown as Kept
       return _rev
     } catch (thrown) {
       if (statusOf(thrown) !== 404) throw thrown

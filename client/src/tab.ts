@@ -1,6 +1,6 @@
 /**
- * What one tab has: the databases that are open, what is kept, what stands in the control database; while it leads, the
- * engine. Something changes, the whole is looked at, syncs are started and stopped, one snapshot is told.
+ * One tab: its open databases, the stored data and the control database's documents; while it leads, the engine. After
+ * each change, the tab checks the whole state, starts and stops syncs, and shows one snapshot.
  */
 import { addressOf } from './address.ts'
 import type { ClientOptions } from './api.ts'
@@ -30,17 +30,17 @@ export interface Tab {
   readonly view: View
   readonly databases: Databases
   here(channel: ChannelDoc): Here
-  /** Gives channels their local databases, then starts and stops what is to be. */
+  /** Assigns local databases to channels, then starts and stops syncs. */
   look(): Promise<void>
-  /** There is something to send to the inbox. */
+  /** Call this when something must be sent to the inbox. */
   register(): void
-  /** A page uses this channel. */
+  /** Call this when a page uses the channel. */
   touch(id: string): void
   stop(): Promise<void>
   destroy(): Promise<void>
 }
 
-/** Resolves when what is local was read. */
+/** Opens a tab. Resolves when the local data is read. */
 export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
   const PouchDB = options.PouchDB as unknown as Pouch
   const { name, live = 3, roundMs = 30_000, hashing } = options
@@ -50,31 +50,31 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
   const emitter = createEmitter<Events>()
   const databases = openDatabases(PouchDB, name)
   const db = databases.open(CONTROL)
-  const tabs = openTabs(name, hear)
+  const tabs = openTabs(name, receive)
   const store = createStore(db, (kept, before) => {
-    tabs.tell({ kind: 'kept' })
-    if (kept.registration !== before.registration) looks.now().catch(() => undefined) // the rest is written by looks
+    tabs.send({ kind: 'kept' })
+    if (kept.registration !== before.registration) looks.now().catch(() => undefined) // looks write the rest
   })
   const view = createView(db)
-  /** Only while this tab leads. */
+  /** Set only while this tab leads. */
   let engine: Engine | undefined
-  /** The engine's end. */
+  /** Resolves when the engine has ended. */
   let running = Promise.resolve()
-  /** What the leader says. */
-  let told = NO_SYNCS
-  /** Why what is kept could not be read or written. */
+  /** Syncs as the leader reports them. */
+  let reported = NO_SYNCS
+  /** Why the stored data cannot be read or written. */
   let failure: Failure | undefined
   let stopped: Promise<void> | undefined
   const looks = createLooks(look, failed)
   const display = createDisplay(
-    () => snapshotOf(store.kept, view, { ...(engine?.syncs ?? told), ...(failure && { failure }) }),
+    () => snapshotOf(store.kept, view, { ...(engine?.syncs ?? reported), ...(failure && { failure }) }),
     (status) => {
-      if (engine) tabs.tell({ kind: 'syncs', syncs: engine.syncs })
+      if (engine) tabs.send({ kind: 'syncs', syncs: engine.syncs })
       emitter.emit('change', status)
     },
   )
 
-  function hear(message: Message): void {
+  function receive(message: Message): void {
     switch (message.kind) {
       case 'kept':
         looks.soon()
@@ -87,14 +87,14 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
         engine?.wake({ hard: false })
         break
       case 'syncs':
-        told = message.syncs
+        reported = message.syncs
         display.refreshSoon()
         break
       case 'refused':
         emitter.emit('refused', message.refused)
         break
       case 'hello':
-        if (engine) tabs.tell({ kind: 'syncs', syncs: engine.syncs })
+        if (engine) tabs.send({ kind: 'syncs', syncs: engine.syncs })
         break
       case 'destroyed':
         void stop()
@@ -118,14 +118,14 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
   }
 
   function onRefused(refused: Events['refused']): void {
-    tabs.tell({ kind: 'refused', refused })
+    tabs.send({ kind: 'refused', refused })
     emitter.emit('refused', refused)
   }
 
-  /** Every page hears itself that the network is back; only one of them is looked at. */
+  /** Every page notices itself that the network is back. Only one page is visible, so it informs the leader. */
   function wake(how: { readonly hard: boolean }): void {
     if (engine) engine.wake(how)
-    else if (!how.hard) tabs.tell({ kind: 'seen' })
+    else if (!how.hard) tabs.send({ kind: 'seen' })
   }
 
   async function runEngine(signal: AbortSignal): Promise<void> {
@@ -162,11 +162,11 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
     return (stopped ??= stopAll())
   }
 
-  /** When the other tabs have stopped, too. */
+  /** Call this when the other tabs have stopped, too. */
   async function destroyAll(): Promise<void> {
     await stop()
     await databases.destroyAll([...store.kept.locals.filter(isLocal).map(({ name }) => name), CONTROL])
-    tabs.tell({ kind: 'destroyed' }) // to those that were opened meanwhile
+    tabs.send({ kind: 'destroyed' }) // for tabs that were opened meanwhile
     display.show(NOTHING)
   }
 
@@ -174,9 +174,9 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
 
   await store.load()
   await view.begin(() => looks.soon())
-  await looks.now().catch(() => display.refresh()) // with what could be read
+  await looks.now().catch(() => display.refresh()) // shows what could be read
   tabs.lead((signal) => (running = runEngine(signal)), stopping.signal).catch(failed)
-  tabs.tell({ kind: 'hello' })
+  tabs.send({ kind: 'hello' })
 
   return {
     on: (event, listener) => emitter.on(event, listener),
@@ -192,14 +192,14 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
     register: () => engine?.register(),
     touch(id) {
       if (engine) engine.touch(id)
-      else tabs.tell({ kind: 'touched', id })
+      else tabs.send({ kind: 'touched', id })
     },
     async stop() {
       await stop()
       tabs.close()
     },
     async destroy() {
-      tabs.tell({ kind: 'destroyed' })
+      tabs.send({ kind: 'destroyed' })
       void stop()
       await tabs.alone(destroyAll)
       tabs.close()

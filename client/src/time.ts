@@ -2,7 +2,7 @@
 export interface Bell {
   /** Ends the pause; if there is no pause now, the next one ends at once. */
   ring(): void
-  /** Resolves after so long (`Infinity`: not by itself), when it rings, or when the signal aborts; never rejects. */
+  /** Resolves after `ms` (`Infinity`: not by itself), at a ring, or when the signal aborts. Never rejects. */
   wait(ms: number, signal: AbortSignal): Promise<void>
 }
 
@@ -36,6 +36,6 @@ export function createBell(): Bell {
 const FIRST_MS = 1000
 const LAST_MS = 60_000
 
-/** How long to wait after so many failures in a row: 1 s, 2 s, … a minute, a part of it by chance. */
+/** Wait after consecutive failures, milliseconds: 1 s, 2 s, … up to a minute, with jitter. */
 export const backoffMs = (failures: number): number =>
   Math.min(LAST_MS, FIRST_MS * 2 ** Math.min(failures - 1, 10)) * (0.75 + Math.random() / 4)

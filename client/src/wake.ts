@@ -1,6 +1,6 @@
 /**
- * Tells when it is worth to try again at once: the network is back (`hard`: what was connected before may hang), or
- * the page is looked at. Does nothing where there is no window, as in Node or in a worker. Returns the end of it.
+ * Calls `wake` when an immediate retry may succeed: the network is back (`hard`: old connections may hang), or the page
+ * becomes visible. Does nothing without a window, as in Node or in a worker. Returns a function that stops it.
  */
 export function onWake(wake: (how: { readonly hard: boolean }) => void): () => void {
   const { window, document } = globalThis as Partial<Pick<typeof globalThis, 'window' | 'document'>>

@@ -2,8 +2,8 @@ import type { Doc } from './document.ts'
 import { statusOf } from './status.ts'
 
 /**
- * The map of the view `by_state`: key `[type, state, status, at]`, for every document with a type and a state. By it
- * the sidecar finds what waits for it, and people count what is where.
+ * Map of the view `by_state`: emits `[type, state, status, at]` for every document with a type and a state. The sidecar
+ * uses the view to find documents to handle, and operators use it to count documents.
  */
 export function emitByState(doc: Doc): void {
   const { type, state } = doc

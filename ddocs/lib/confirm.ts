@@ -1,6 +1,6 @@
 /**
- * The shape of a `confirm` document. Checked in `validate_doc_update` and again by the sidecar's handlers, so it
- * imports nothing of either world.
+ * The shape of a `confirm` document. `validate_doc_update` and the sidecar's handlers both check it, so this module
+ * imports nothing specific to CouchDB or Node.
  */
 import { credentialFaults } from './credentials.ts'
 import type { Doc } from './document.ts'
@@ -9,7 +9,7 @@ import { presentOf, secretFaults, textFaults, unchangedFaults, unknownFaults } f
 const CLIENTS = ['device_id', 'device_code', 'confirm_code', 'credentials', 'secret_sha256']
 const SIDECARS = ['error', 'docstate', 'inbox']
 
-/** What is wrong with a confirm document, as sentences. None: it is well formed. */
+/** Faults of a confirm document, as sentences; empty if the document is valid. */
 export function confirmFaults(doc: Doc): string[] {
   return [
     ...textFaults(doc, '_id', 200),
@@ -22,6 +22,6 @@ export function confirmFaults(doc: Doc): string[] {
   ]
 }
 
-/** What a client may not have written in a confirm document. `before` is null for a new one. */
+/** Faults of a client's change to a confirm document. `before` is null if the document is new. */
 export const confirmChangeFaults = (doc: Doc, before: Doc | null): string[] =>
   unchangedFaults(doc, before, presentOf(doc, SIDECARS), 'what the sidecar wrote')

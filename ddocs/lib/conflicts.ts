@@ -1,6 +1,6 @@
 /**
- * The map of the view `conflicts`: key `[type, state]` as CouchDB shows it, for every document of which replication has
- * brought more than one last revision.
+ * Map of the view `conflicts`: emits `[type, state]` of the winning revision for every document with more than one leaf
+ * revision. Replication causes such conflicts.
  */
 import type { Doc } from './document.ts'
 

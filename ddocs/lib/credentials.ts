@@ -1,6 +1,6 @@
 /**
- * What a device may say about its password: a hash of it that it made itself, in the words of CouchDB's `_users`
- * (`pbkdf2_prf` absent means SHA-1, as there), or the request for a generated one. Never the password.
+ * The `credentials` of a device: a password hash that the device computes, or the request for a generated password.
+ * Never the password. The hash has the fields of CouchDB's `_users`; without `pbkdf2_prf` it is SHA-1, as in CouchDB.
  */
 import { isObject } from './document.ts'
 
@@ -11,24 +11,24 @@ const FIELDS = ['password_scheme', 'pbkdf2_prf', 'salt', 'derived_key', 'iterati
 const KEY_DIGITS: Readonly<Record<string, number>> = { sha: 40, sha224: 56, sha256: 64, sha384: 96, sha512: 128 }
 
 /**
- * CouchDB itself takes 1 and more. Below 1,000 a hash that leaks is a password that leaks. Each login costs the server all
- * of them, a wrong one too: no more than what CouchDB makes itself, by its default.
+ * CouchDB accepts 1 or more. Below 1,000, a leaked hash reveals the password. The server computes all iterations at
+ * each login, even a failed one. So the maximum is what CouchDB itself uses by default.
  */
 const ITERATIONS = { min: 1000, max: 600_000 }
 
 /** Faults of a `credentials` field; none if it is absent. */
 export function credentialFaults(credentials: unknown, { mayGenerate }: { mayGenerate: boolean }): string[] {
   if (credentials === undefined) return []
-  if (mayGenerate && isObject(credentials) && asksToGenerate(credentials)) return []
+  if (mayGenerate && isObject(credentials) && requestsGeneration(credentials)) return []
   return hashFaults(isObject(credentials) ? credentials : {}).map(
     (fault) => `credentials: expected ${mayGenerate ? `${GENERATE} or ` : ''}${fault}`,
   )
 }
 
-const asksToGenerate = (credentials: Readonly<Record<string, unknown>>): boolean =>
+const requestsGeneration = (credentials: Readonly<Record<string, unknown>>): boolean =>
   credentials.generate === true && Object.keys(credentials).length === 1
 
-/** Values are not shown: what was sent may be a password in the wrong field. */
+/** Faults do not show values: a client may have sent a password in the wrong field. */
 function hashFaults(hash: Readonly<Record<string, unknown>>): string[] {
   const { password_scheme: scheme, salt, derived_key: key, iterations } = hash
   const prf = hash.pbkdf2_prf === undefined ? 'sha' : hash.pbkdf2_prf

@@ -1,6 +1,6 @@
 /**
- * The shape of a `device` document. Checked in `validate_doc_update` and again by the sidecar's handlers, so it
- * imports nothing of either world.
+ * The shape of a `device` document. `validate_doc_update` and the sidecar's handlers both check it, so this module
+ * imports nothing specific to CouchDB or Node.
  */
 import { credentialFaults } from './credentials.ts'
 import type { Doc } from './document.ts'
@@ -10,11 +10,11 @@ import { patternFaults, presentOf, secretFaults, textFaults, unchangedFaults, un
 const CLIENTS = ['owner', 'device_code', 'name', 'credentials', 'secret_sha256']
 const SIDECARS = ['confirmation', 'user', 'owner_role', 'error', 'docstate', 'inbox']
 
-/** One mailbox, without quotes, comments, lists or groups. Whether it exists is found out by writing to it. */
+/** One mailbox, without quotes, comments, lists or groups. Only a mail to the address shows whether it exists. */
 export const ADDRESS =
   /^(?=.{3,254}$)[^\s@<>()[\]\\,;:"\u0000-\u001f\u007f-\u009f]{1,64}@[^\s@<>()[\]\\,;:"\u0000-\u001f\u007f-\u009f]+$/
 
-/** What is wrong with a device document, as sentences. None: it is well formed. */
+/** Faults of a device document, as sentences; empty if the document is valid. */
 export function deviceFaults(doc: Doc): string[] {
   return [
     ...textFaults(doc, '_id', 200),
@@ -28,14 +28,14 @@ export function deviceFaults(doc: Doc): string[] {
   ]
 }
 
-/** What the mail shows, before it is sent: a device that was registered with another name may go on, and be revoked. */
+/** Strict only before the mail shows the name: a device registered with another name may continue, and be revoked. */
 const shownNameFaults = (doc: Doc): string[] =>
   doc.state === 'new' ? nameFaults(doc, 'name', 100, doc.device_code) : textFaults(doc, 'name', 100)
 
 /**
- * What a client may not have changed, or written, in a device document. `before` is null for a new one. Asking twice
- * takes an answer of the sidecar between: else a client could by itself make a branch as long as it likes beside a
- * device's history, and CouchDB would show the longest.
+ * Faults of a client's change to a device document. `before` is null if the document is new. A client must wait for the
+ * sidecar's answer before it requests again. Otherwise a client alone could grow a branch beside a device's history,
+ * and CouchDB shows the longest branch.
  */
 export function deviceChangeFaults(doc: Doc, before: Doc | null): string[] {
   const fixed = before ? ['owner', 'device_code', 'credentials', 'secret_sha256'] : []

@@ -1,10 +1,10 @@
-/** A document as `validate_doc_update` and maps get it: not checked yet, so every field is unknown. */
+/** A document as CouchDB passes it to `validate_doc_update` and maps: unchecked, so every field is unknown. */
 export interface Doc {
   readonly _id?: unknown
   readonly [field: string]: unknown
 }
 
-/** Who writes. `name` is null for anonymous requests. */
+/** The user that writes. `name` is null for anonymous requests. */
 export interface UserCtx {
   readonly db: string
   readonly name: string | null
@@ -14,13 +14,13 @@ export interface UserCtx {
 /** Server admins, and the sidecar, may do anything. */
 export const isAdmin = (userCtx: UserCtx): boolean => userCtx.roles.indexOf('_admin') >= 0
 
-/** As `Object.hasOwn`, which ES2017 lacks: a client's `type` may be `constructor`. */
+/** `Object.hasOwn`, which ES2017 lacks. A client's `type` may be `constructor`. */
 export const has = (object: object, key: string): boolean => Object.prototype.hasOwnProperty.call(object, key)
 
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Ends the write with 403 and this reason. CouchDB wants exactly this object thrown, not an error. */
+/** Refuses the write with 403 and this reason. CouchDB requires exactly this object, not an `Error`. */
 export function forbid(reason: string): never {
   // eslint-disable-next-line @typescript-eslint/only-throw-error
   throw { forbidden: reason }
@@ -28,7 +28,7 @@ export function forbid(reason: string): never {
 
 const SHOWN = 60
 
-/** What came, for a sentence. Text is cut where it is long; what is nested is only named, however deep it may be. */
+/** A value for a message. Long text is cut; arrays and objects are only named, because they may be deeply nested. */
 export function quote(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (typeof value === 'string') return JSON.stringify(value.length > SHOWN ? `${value.slice(0, SHOWN)}…` : value)

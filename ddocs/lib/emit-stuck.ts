@@ -2,8 +2,9 @@ import type { Doc } from './document.ts'
 import { NEVER_MS, stuckOf } from './stuck.ts'
 
 /**
- * The map of the view `stuck`: key `[type, state, status, code, since]`, and since when, in milliseconds since 1970, for
- * every document with a type and a state that is stuck. By it people see what is to be mended, however much it is.
+ * Map of the view `stuck`: emits `[type, state, status, code, since]` for every stuck document with a type and a state.
+ * The value is the time of `since` in milliseconds since 1970. The view shows operators what to repair, even if many
+ * documents are stuck.
  */
 export function emitStuck(doc: Doc): void {
   const { type, state } = doc

@@ -1,17 +1,17 @@
 /**
- * Who may write what, by the table of machines: the part of `validate_doc_update` that serves every database. Clients
- * are hostile, so that whatever the table does not list is refused: a client changes a document of a declared type by
- * a listed transition and in no other way.
+ * Decides who may write what, by the table of machines. This part of `validate_doc_update` serves every database.
+ * Clients may be hostile, so any write that the table does not list is refused. A client can change a document of a
+ * declared type only by a listed transition.
  *
- * Revisions count too. By replication a client may send branches beside a document's history; CouchDB lets the longer
- * branch win, and shows only what it knows of it (no old document for an unknown branch, an early one for a branch
- * with invented revisions in the middle). A write must therefore be the very next revision after the one it changes,
- * and a new document the first. A client's branch then grows only by transitions that follow one another without the
- * sidecar, which sees no branch but the winner: a machine in which clients alone can go round lets them overtake.
+ * Revisions count, too. By replication, a client can send branches beside a document's history. CouchDB lets the longer
+ * branch win, and shows only the known part of a branch. For an unknown branch it shows no old document; for a branch
+ * with invented revisions in the middle, an early one. So each write must be the very next revision, and a new document
+ * the first one. A client's branch then grows only by consecutive transitions without the sidecar, which sees only the
+ * winning branch. If clients alone can go round in a machine, they can overtake the sidecar.
  *
- * That is for strangers. Where only a user's own devices write, `mayHaveSteps` takes what a device may have come to by
- * several steps while it was offline: replication brings the last of them. And it takes what a device may write upon
- * anything where its former content is unknown: a compaction takes away what a branch began with.
+ * These rules are for strangers. If only a user's own devices write, `mayHaveSteps` also accepts several offline steps
+ * at once: replication brings only the last of them. If the former content is unknown, it accepts any state that a
+ * device may write over some other state. Compaction removes the content at the start of a branch.
  */
 import type { Machine, Machines, Writer } from '../machine.ts'
 import { has, isObject, quote, type Doc, type UserCtx } from './document.ts'
@@ -23,26 +23,26 @@ export interface Write {
   readonly oldDoc: Doc | null
   readonly userCtx: UserCtx
   readonly machines: Machines
-  /** Several steps of clients may arrive as one. */
+  /** Several steps of a client may arrive as one write. */
   readonly mayHaveSteps?: boolean
 }
 
-/** The document that the write changes: none if it is new, or written over a deleted one. */
+/** The document that the write changes; null if the write creates one or replaces a deleted one. */
 export const beforeOf = ({ oldDoc }: Pick<Write, 'oldDoc'>): Doc | null => (oldDoc && !oldDoc._deleted ? oldDoc : null)
 
-/** A change of unknown content: it was compacted away, or was never here. */
+/** Whether the write changes unknown content: the old revision was compacted, or never arrived. */
 export const isUponUnknown = ({ newDoc, oldDoc }: Pick<Write, 'newDoc' | 'oldDoc'>): boolean =>
   !oldDoc && generationOf(newDoc) > 1
 
-/** `_revisions.start` counts the old revision on a plain write, the new one on a replicated one. */
+/** `_revisions.start` is the old revision's number in a plain write, and the new one's in a replicated write. */
 const generationOf = ({ _revisions: revisions }: Doc): number =>
   isObject(revisions) && typeof revisions.start === 'number' ? revisions.start : 0
 
-/** For those who may leave out whose the document is: only the sidecar writes that. */
+/** Adds `owner_role` if the client omits it: only the sidecar writes this field. */
 export const withItsOwner = (doc: Doc, before: Doc | null): Doc =>
   before && doc.owner_role === undefined ? { ...doc, owner_role: before.owner_role } : doc
 
-/** Why a client may not write this, as a sentence; undefined if the table allows it. Not asked for admins. */
+/** Why a client may not write this, as a sentence; undefined if the table allows it. Does not apply to admins. */
 export function refusalOf(given: Write): string | undefined {
   const { newDoc, machines } = given
   const before = beforeOf(given)
@@ -69,36 +69,36 @@ export function refusalOf(given: Write): string | undefined {
   return reason ?? timeRefusal(machine, write.newDoc) ?? (write.mayHaveSteps ? undefined : revisionRefusal(write))
 }
 
-/** In the state as it is called now: a device that has an earlier version of the app writes it as it was called. */
+/** The document with its state's current name: a device with an earlier version of the app writes the former name. */
 function byItsName(doc: Doc, machine: Machine): Doc {
   const { renamed } = (typeof doc.state === 'string' && has(machine, doc.state) && machine[doc.state]) || {}
   return renamed === undefined ? doc : { ...doc, state: renamed }
 }
 
-/** A state that ends at a time of the document needs one. */
+/** A state with a timeout at a document's time needs that time. */
 function timeRefusal(machine: Machine, doc: Doc): string | undefined {
   const { timeout } = machine[String(doc.state)] ?? {}
   if (!timeout || !('at' in timeout) || isTime(doc[timeout.at])) return undefined
   return `${timeout.at}: expected ${A_TIME}, got ${quote(doc[timeout.at])}`
 }
 
-/** What the sidecar wrote of the state that the document leaves: a client that reads and writes the document may leave it there. */
+/** Whether `docstate` is the sidecar's entry of the former state: a client that rewrites the document may keep it. */
 const isRemnant = ({ state, docstate }: Doc, before: Doc | null): boolean =>
   !!before && isObject(docstate) && docstate.state !== state && same(docstate, before.docstate)
 
-/** The type, as a sentence has it. */
+/** The type with its article. */
 const a = (type: unknown): string => `${/^[aeio]/i.test(String(type)) ? 'an' : 'a'} ${String(type)}`
 
-/** Undefined for a type that was not declared. */
+/** The machine of a type; undefined if the type is not declared. */
 const machineOf = (machines: Machines, type: unknown): Machine | undefined =>
   typeof type === 'string' && has(machines, type) ? machines[type] : undefined
 
-/** A worker has won it for the state it is in. */
+/** Whether a worker has claimed the document in its current state. */
 function isHeld({ state, docstate }: Doc): boolean {
   return isObject(docstate) && docstate.state === state && isObject(docstate.claim)
 }
 
-/** Documents of undeclared types are free, except for the engine's own field. */
+/** Clients may write documents of undeclared types freely, except for the sidecar's field `docstate`. */
 function docstateRefusal(newDoc: Doc, before: Doc | null): string | undefined {
   if (newDoc.docstate === undefined) return undefined
   const stays = before && before.type === newDoc.type && before.state === newDoc.state
@@ -138,7 +138,7 @@ function changeRefusal(machine: Machine, before: Doc, { newDoc, userCtx, mayHave
 const beginsOf = (machine: Machine): string[] =>
   Object.keys(machine).filter((state) => machine[state]?.create === 'client')
 
-/** What may be written upon any document. */
+/** The states that a client may write over a document of any state, or create. */
 const anyOf = (machine: Machine, nextOf: (state: string) => string[]): string[] =>
   beginsOf(machine).concat(...Object.keys(machine).map(nextOf))
 
@@ -151,7 +151,7 @@ function writableFrom(machine: Machine, state: string, byOwner: boolean): string
   return Object.keys(next).filter((to) => next[to] === 'client' || (byOwner && next[to] === 'owner'))
 }
 
-/** These states, and those that come after them by any number of steps. */
+/** These states, and all states that follow them by any number of steps. */
 function withSteps(states: readonly string[], nextOf: (state: string) => readonly string[]): string[] {
   const reached: string[] = []
   const waiting = [...states]
@@ -163,7 +163,7 @@ function withSteps(states: readonly string[], nextOf: (state: string) => readonl
   return reached
 }
 
-/** Where the owner has rights of its own, no client makes itself the owner. */
+/** In a machine with owner's rights, a client must not make itself the owner. */
 function handoverRefusal(machine: Machine, before: Doc, newDoc: Doc): string | undefined {
   const owned = Object.keys(machine).some((state) => {
     const next = machine[state]?.next ?? {}
@@ -175,7 +175,7 @@ function handoverRefusal(machine: Machine, before: Doc, newDoc: Doc): string | u
     : undefined
 }
 
-/** The device itself, or another device of the same owner. The sidecar writes both fields. */
+/** Whether the user is the device itself, or another device of the same owner. Only the sidecar writes both fields. */
 function isOwner({ name, roles }: UserCtx, { user, owner_role: role }: Doc): boolean {
   return (typeof user === 'string' && user === name) || (typeof role === 'string' && roles.indexOf(role) >= 0)
 }

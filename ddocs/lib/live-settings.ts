@@ -1,7 +1,8 @@
 /**
- * What can be set while the sidecar runs: for each part of it a document `config:<part>` in the control database, with
- * any of these keys. What it leaves out has its default. Checked in `validate_doc_update` and again by the sidecar, so
- * it imports nothing of either world. docs/live-settings.md is made of it.
+ * Settings that can change while the sidecar runs. Each part of the sidecar has a document `config:<part>` in the
+ * control database, with any of these keys. A missing key has its default. `validate_doc_update` and the sidecar both
+ * check the document, so this module imports nothing specific to CouchDB or Node. docs/live-settings.md is generated
+ * from it.
  */
 import { has, isObject, quote, type Doc } from './document.ts'
 import { parseDuration } from './duration.ts'
@@ -12,24 +13,24 @@ export type LiveSetting = YesOrNo | WholeNumber | Names | RateSetting | ForEachH
 interface YesOrNo {
   readonly kind: 'boolean'
   readonly default: boolean
-  /** In half a sentence. */
+  /** Half a sentence, for the docs. */
   readonly meaning: string
 }
 
 interface WholeNumber {
   readonly kind: 'whole-number'
-  /** Of what, in the plural. */
+  /** What is counted, in the plural. */
   readonly unit: string
   readonly min: number
   readonly max: number
-  /** Undefined: what the code says. */
+  /** Undefined: the code sets the value. */
   readonly default: number | undefined
   readonly meaning: string
 }
 
 interface Names {
   readonly kind: 'names'
-  /** Of what, in the plural. */
+  /** What is named, in the plural. */
   readonly of: string
   readonly default: readonly string[]
   readonly meaning: string
@@ -47,7 +48,7 @@ interface ForEachHandler {
   readonly meaning: string
 }
 
-/** What holds of handlers in place of their options, by `type/state`. */
+/** Values that replace options of handlers, by `type/state`. */
 export type HandlerSettings = Readonly<Record<string, HandlerSetting>>
 
 export interface HandlerSetting {
@@ -56,12 +57,12 @@ export interface HandlerSetting {
   readonly limit?: { readonly count: number; readonly per: string }
 }
 
-/** Of each handler. What is left out is as the handler's options say. */
+/** Settings of each handler. For a missing key, the handler's option applies. */
 export const handlerSettings = {
   paused: {
     kind: 'boolean',
     default: false,
-    meaning: 'while `true` no run begins, in any database; what runs goes on to its end, and times of states still end',
+    meaning: 'while `true`, no run begins in any database; running handlers finish, and timeouts of states still apply',
   },
   concurrency: {
     kind: 'whole-number',
@@ -69,22 +70,21 @@ export const handlerSettings = {
     min: 1,
     max: 100_000,
     default: undefined,
-    meaning: 'how many documents run at the same time in each process',
+    meaning: 'maximum concurrent runs in each process',
   },
   limit: {
     kind: 'rate',
     default: undefined,
-    meaning: 'so many runs begin in so much time, in all workers and databases together',
+    meaning: 'maximum number of runs that begin within a time, across all workers and databases',
   },
 } as const satisfies Readonly<Record<keyof HandlerSetting, LiveSetting>>
 
-/** The longest time that can be set: far below the 24 days at which a timer of Node's would fire at once. */
+/** Longest delay that can be set: far below 24 days, from which on a Node timer fires at once. */
 const DAY_MS = 86_400_000
 
-/** For how long something is put off. */
 const delay = { kind: 'whole-number', unit: 'milliseconds', min: 0, max: DAY_MS } as const
 
-/** How much may go on at once. */
+/** How many builds may run at once. */
 const channels = { kind: 'whole-number', unit: 'builds', min: 0, max: 1000 } as const
 
 export const liveSettings = {
@@ -92,31 +92,35 @@ export const liveSettings = {
     handlers: {
       kind: 'for-each-handler',
       default: {},
-      meaning: 'what holds of a handler in place of its options, by its `type/state`',
+      meaning: 'settings that replace options of handlers, by `type/state`',
     },
   },
   global_changes: {
     update_db: {
       kind: 'boolean',
       default: true,
-      meaning: 'whether events of databases are gathered and written; off, those that are pending are dropped',
+      meaning: 'whether database events are gathered and written; switching it off drops pending events',
     },
     max_event_delay: { ...delay, default: 25, meaning: 'how long events are gathered before they go to the writer' },
-    max_write_delay: { ...delay, default: 25, meaning: 'how long the writer gathers them before it writes' },
+    max_write_delay: { ...delay, default: 25, meaning: 'how long the writer gathers events before it writes them' },
     sweep_interval: {
       ...delay,
       min: 1000,
       default: 60_000,
       meaning:
-        'between two looks at all databases, for what no feed has told; 5000 at most where the server has no feed of them',
+        'time between two sweeps, which find events that no feed reported; at most 5000 if the server has no feed of all databases',
     },
   },
   ken: {
-    batch_channels: { ...channels, default: 20, meaning: 'builds at once of indexes that are far behind' },
+    batch_channels: {
+      ...channels,
+      default: 20,
+      meaning: 'maximum concurrent builds of indexes that lack many changes',
+    },
     incremental_channels: {
       ...channels,
       default: 80,
-      meaning: 'builds at once, beside those, of indexes that are only little behind; both 0: none at all',
+      meaning: 'additional concurrent builds, only for indexes that lack few changes; if both are 0, no index is built',
     },
     max_incremental_updates: {
       kind: 'whole-number',
@@ -124,7 +128,7 @@ export const liveSettings = {
       min: 1,
       max: 1_000_000_000,
       default: 1000,
-      meaning: 'from how many an index is far behind',
+      meaning: 'number of missing changes that counts as many',
     },
     batch_size: {
       kind: 'whole-number',
@@ -132,14 +136,18 @@ export const liveSettings = {
       min: 1,
       max: 1_000_000_000,
       default: 1,
-      meaning: 'how many gather in a database before its indexes are built again',
+      meaning: 'number of changes in a database before its indexes are built again',
     },
-    delay: { ...delay, default: 5000, meaning: 'after which they are built with fewer' },
+    delay: {
+      ...delay,
+      default: 5000,
+      meaning: 'time since the last build after which fewer changes are enough for a build',
+    },
     prune_interval: {
       ...delay,
       min: 1001,
       default: 60_000,
-      meaning: 'after which it is forgotten when an index was built',
+      meaning: 'time after which the sidecar forgets when an index was built',
     },
     limit: {
       kind: 'whole-number',
@@ -147,7 +155,7 @@ export const liveSettings = {
       min: 1,
       max: 1000,
       default: 20,
-      meaning: 'how many are looked at at the same time',
+      meaning: 'maximum databases whose indexes are checked at the same time',
     },
     min_free_disk: {
       kind: 'whole-number',
@@ -155,13 +163,13 @@ export const liveSettings = {
       min: 0,
       max: 99,
       default: 5,
-      meaning: 'below which nothing is built, where the free part of the disk can be seen',
+      meaning: 'no index is built while less of the disk is free; without effect if the free space is unknown',
     },
     ignore: {
       kind: 'names',
       of: 'databases, `*` standing for any characters',
       default: [],
-      meaning: 'whose indexes are left alone',
+      meaning: 'databases whose indexes are not built',
     },
   },
 } as const satisfies Readonly<Record<string, Settings>>
@@ -176,7 +184,7 @@ type ValueOf<S> = S extends YesOrNo
       ? HandlerSettings
       : number
 
-/** What a setting can be. */
+/** Value of a setting. */
 export type LiveValue = boolean | number | readonly string[] | HandlerSettings
 
 /** A part of the sidecar that has settings. */
@@ -190,12 +198,12 @@ export const parts = Object.keys(liveSettings) as Part[]
 
 const PREFIX = 'config:'
 
-/** The document in which the settings of a part stand. */
+/** Id of the document with the settings of a part. */
 export const settingsId = (part: Part): string => PREFIX + part
 
 export const isSettings = ({ _id }: Doc): boolean => String(_id).indexOf(PREFIX) === 0
 
-/** What is wrong with a document of settings, as sentences. None: it is well formed. */
+/** Faults of a settings document, as sentences; empty if the document is valid. */
 export function settingsFaults(doc: Doc): string[] {
   const part = String(doc._id).slice(PREFIX.length)
   if (!has(liveSettings, part)) return [`_id: expected ${parts.map(settingsId).join(' or ')}, got ${quote(doc._id)}`]
@@ -213,7 +221,7 @@ export function settingsFaults(doc: Doc): string[] {
   ]
 }
 
-/** What is wrong with the value of a setting, as sentences. */
+/** Faults of the value of a setting, as sentences. */
 function faultsIn(setting: LiveSetting, value: unknown, name: string): string[] {
   if (setting.kind === 'for-each-handler' && isObject(value)) {
     return Object.keys(value).reduce<string[]>((faults, handler) => {
@@ -233,7 +241,7 @@ function faultsOfHandler(given: unknown, name: string): string[] {
 
 const isOfHandler = (key: string): key is keyof HandlerSetting => has(handlerSettings, key)
 
-/** The part of a value that a setting can have; undefined if there is none. */
+/** The valid part of a value; undefined without one. */
 export function usable(setting: LiveSetting, value: unknown): unknown {
   if (setting.kind !== 'for-each-handler') return fits(setting, value) ? value : undefined
   const handlers: Record<string, unknown> = {}
@@ -249,7 +257,7 @@ export function usable(setting: LiveSetting, value: unknown): unknown {
   return handlers
 }
 
-/** Whether a setting can have this value. */
+/** Whether a value is valid for a setting. */
 export function fits(setting: LiveSetting, value: unknown): boolean {
   switch (setting.kind) {
     case 'boolean':
@@ -274,7 +282,7 @@ export function fits(setting: LiveSetting, value: unknown): boolean {
 
 const isWhole = (value: unknown): value is number => typeof value === 'number' && Math.floor(value) === value
 
-/** Which values those are, in words. */
+/** The valid values of a setting, in words. */
 export function expectedBy(setting: LiveSetting): string {
   switch (setting.kind) {
     case 'boolean':

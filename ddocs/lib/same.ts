@@ -1,4 +1,4 @@
-/** True for two values with the same JSON, whatever the order of keys. A key that is undefined counts as absent. */
+/** Whether two values have the same JSON, in any order of keys. An undefined key counts as absent. */
 export function same(one: unknown, other: unknown): boolean {
   if (one === other) return true
   if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false

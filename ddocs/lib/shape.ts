@@ -1,11 +1,10 @@
 /**
- * Checks of single fields. Each returns the faults it found, as sentences that name the field, what was expected and
- * what came.
+ * Checks of single fields. Each returns its faults as sentences: the field, the expected value, and the received one.
  */
 import { has, quote, type Doc } from './document.ts'
 import { same } from './same.ts'
 
-/** C0 and C1 controls and the two line separators: nothing that could end a line in a mail or a log. */
+/** C0 and C1 controls and the two line separators, which could end a line in a mail or a log. */
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/
 
 /** Text of 1 to `max` UTF-16 units on one line. */
@@ -23,15 +22,15 @@ export function patternFaults(doc: Doc, field: string, pattern: RegExp, expected
 const SHA_256 = /^[0-9a-f]{64}$/
 
 /**
- * By the hash of a secret a writer is known who has no name: what the inbox goes by. The value is not shown: it may be
- * the secret itself.
+ * Faults of `secret_sha256`: by this hash, the inbox identifies a writer without a name. Faults do not show the value:
+ * it may be the secret itself.
  */
 export const secretFaults = ({ secret_sha256: hash }: Doc): string[] =>
   hash === undefined || (typeof hash === 'string' && SHA_256.test(hash))
     ? []
     : ['secret_sha256: expected the SHA-256 of a secret, in 64 lowercase hexadecimal digits']
 
-/** CouchDB's own fields that a document may have. Not `_attachments`: nothing here has any. */
+/** CouchDB's own fields that a document may have. Not `_attachments`: these documents have none. */
 const RESERVED = ['_id', '_rev', '_revisions', '_conflicts']
 
 export function unknownFaults(doc: Doc, known: readonly string[]): string[] {
@@ -41,12 +40,12 @@ export function unknownFaults(doc: Doc, known: readonly string[]): string[] {
     : [`expected no fields but ${known.join(', ')}, got ${quote(unknown.slice(0, 3).join(', '))}`]
 }
 
-/** `expected` in words: `unchanged`, or that only the sidecar writes it. */
+/** Faults of fields that differ from `before`. `expected` in words: unchanged, or written by the sidecar only. */
 export function unchangedFaults(doc: Doc, before: Doc | null, fields: readonly string[], expected: string): string[] {
   return fields
     .filter((field) => !same(doc[field], before?.[field]))
     .map((field) => `${field}: expected ${expected}, got ${quote(doc[field])}`)
 }
 
-/** Those of the fields that are there at all. */
+/** The fields that the document has. */
 export const presentOf = (doc: Doc, fields: readonly string[]): string[] => fields.filter((field) => has(doc, field))

@@ -1,17 +1,17 @@
 import { isObject, type Doc } from './document.ts'
 
 /**
- * How a document stands in its state.
+ * Status of a document in its state, and the time `at` that belongs to it.
  *
  * status     at
- * ready      null                      no worker has begun with it
- * retry      `docstate.retry_at`       a try failed; the next one not before
- * timeout    `docstate.timeout_at`     the state ends then, and no worker has begun with it
- * claimed    `docstate.claim.at`       a worker has it since
- * parked     `docstate.parked.at`      a person has to decide, since
- * handled    `docstate.timeout_at`     done with, although it stays in the state, until then; null if that has no end
- * failed     `docstate.timeout_at`     in `error` until then; since `error.at`, which is given where that has no end
- * discarded  `docstate.timeout_at`     the same, by a person; since `docstate.discarded.at`
+ * ready      null                      no worker has started
+ * retry      `docstate.retry_at`       an attempt failed; the next one does not start earlier
+ * timeout    `docstate.timeout_at`     the state ends then; no worker has started
+ * claimed    `docstate.claim.at`       a worker has claimed the document since then
+ * parked     `docstate.parked.at`      the document has waited for an operator's decision since then
+ * handled    `docstate.timeout_at`     done, but stays in the state until then; null without an end
+ * failed     `docstate.timeout_at`     in `error` until then; without an end, `error.at`: in `error` since then
+ * discarded  `docstate.timeout_at`     in `error`, discarded by an operator; without an end, `docstate.discarded.at`
  */
 export const STATUSES = [
   ...(['ready', 'retry', 'timeout', 'claimed'] as const),
@@ -21,8 +21,9 @@ export const STATUSES = [
 export type Status = (typeof STATUSES)[number]
 
 /**
- * `docstate` is the engine's field (sidecar/docstate/types.ts). It counts only in the state it names. What a client has
- * written there may be anything, and this does not throw: a document without its row in the view would never be found.
+ * Status and time of a document. The sidecar's field `docstate` (sidecar/docstate/types.ts) counts only in the state
+ * that it names. A client may have written any value. This function does not throw: without its row in the view, the
+ * document would never be found.
  */
 export function statusOf({ state, docstate, error }: Doc): readonly [Status, string | null] {
   const fields = isObject(docstate) && docstate.state === state ? docstate : {}
@@ -38,7 +39,7 @@ export function statusOf({ state, docstate, error }: Doc): readonly [Status, str
 
 const atOf = (record: unknown): string | null => (isObject(record) ? timeOf(record.at) : null)
 
-/** Null for what is no time: it sorts first, so that the document is looked at soon and not never. */
+/** The time, or null if the field is none: null sorts first, so the document is checked soon, not never. */
 export const timeOf = (field: unknown): string | null => (typeof field === 'string' && ISO.test(field) ? field : null)
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/

@@ -1,26 +1,26 @@
 import { isObject, type Doc } from './document.ts'
 import { statusOf, timeOf, type Status } from './status.ts'
 
-/** With which only a person, or the next try, goes on. */
+/** Statuses that only an operator or the next attempt ends. */
 export const STUCK: readonly Status[] = ['failed', 'parked', 'retry']
 
-/** A document that does not go on by itself, or only later. */
+/** A document that waits for an operator or for its next attempt. */
 export interface Stuck {
   readonly status: Status
-  /** In which its handler failed, or was to run. */
+  /** State in which its handler failed, or was due. */
   readonly state: string
-  /** Of the failure, if there was one. */
+  /** Code of the failure; null without one. */
   readonly code: string | null
-  /** ISO 8601; null where nothing tells. */
+  /** ISO 8601; null if unknown. */
   readonly since: string | null
 }
 
-/** Later than any time: of one that is not known the oldest is never it. */
+/** Later than any time: a document without a known time must never count as the oldest. */
 export const NEVER_MS = 8.64e15
-/** Of a code that a client has written. */
+/** Maximum length in characters: a client may have written the code. */
 const MOST_CODE = 100
 
-/** What a client has written there may be anything, and this does not throw. */
+/** Why a document is stuck; undefined if it is not. Does not throw, although a client may have written any value. */
 export function stuckOf(doc: Doc): Stuck | undefined {
   const [status] = statusOf(doc)
   if (STUCK.indexOf(status) < 0) return undefined

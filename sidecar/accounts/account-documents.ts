@@ -2,30 +2,30 @@ import type { DbName } from './account-names.ts'
 import type { Address } from './owner.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 
-/** A person: one address, the devices, the channels. In the control database. */
+/** A user: one address, its devices and its channels. In the control database. */
 export interface Account extends Doc {
   readonly type: 'account'
-  /** In one spelling (`normaliseAddress`). */
+  /** Normalised (`normaliseAddress`). */
   readonly address: Address
-  /** Of all its devices. */
+  /** Role that all devices of the account share. */
   readonly owner_role: string
-  /** Random. Given once, in state `new`. */
+  /** Random id of the user, given once, in state `new`. */
   readonly user_id?: string
-  /** Its control database, as soon as that is there. */
+  /** Name of the user's control database, once the database exists. */
   readonly database?: DbName
-  /** Ids of device documents: those that count, and perhaps some that do not any more. */
+  /** Ids of all current device documents, and possibly of some that no longer count. */
   readonly devices: readonly string[]
-  /** Ids of channel records: the same. */
+  /** Ids of all current channel records, and possibly of some that no longer count. */
   readonly channels: readonly string[]
-  /** How many channels of others its user has taken, where there are many. */
+  /** Number of other users' channels whose invitation the user has answered. Present only if the user has many. */
   readonly answered?: number
-  /** Databases of channels that this user has had and closed, which were kept. */
+  /** Archived databases of channels that this user owned and closed. */
   readonly archived?: readonly DbName[]
 }
 
 export type StoredAccount = Account & StoredDoc
 
-/** Whose a database is: `database:userdb-…` in the control database, written before the database is made. */
+/** The account of a database: `database:userdb-…` in the control database, written before the database is made. */
 export interface Ownership extends Doc {
   readonly type: 'user_database'
   /** Id of the account. */

@@ -1,7 +1,7 @@
 import type { StoredAccount } from './account-documents.ts'
 import { newUserId } from './account-names.ts'
 
-/** account new → changed: the account gets its user's id. One worker does it: the database's name follows from the id. */
+/** account new → changed: gives the account a user id. Only one worker may: the database's name follows from the id. */
 export const giveUserId =
   ({ controlDb }: { readonly controlDb: string }) =>
   async (account: StoredAccount) => {

@@ -14,7 +14,7 @@ import type { Events } from '../events/channels.ts'
 import { createAccounts } from './accounts.ts'
 import { ownershipIdOf, userDatabasesOf } from './account-names.ts'
 
-/** Makes a user's control database again if it was deleted. The handlers of accounts are the channels'. */
+/** Recreates a user's control database if it was deleted. The handlers of accounts are in `channels/register.ts`. */
 export function accountsFeature(platform: Platform): Feature {
   const { config, couch, worker, signal } = platform
   const { controlDb } = config
@@ -22,7 +22,7 @@ export function accountsFeature(platform: Platform): Feature {
   return { run: (until) => keepUserDatabases({ ...platform, couch: couch.work, controlDb, partition }, until) }
 }
 
-/** Whether a worker keeps the accounts of this control database: all that serve it do. */
+/** Whether a worker manages the accounts of this control database: each worker that serves the database does. */
 const managesAccounts =
   (controlDb: string) =>
   ({ options }: Member): boolean =>
@@ -30,23 +30,23 @@ const managesAccounts =
 
 interface DeletedDatabasesOptions {
   readonly couch: Couch
-  /** Looks at all databases. Default: by `couch`. */
+  /** Lists all databases. Default: a survey by `couch`. */
   readonly survey?: Survey
-  /** Common to the periodic runs of the process (`core/periodic.ts`). */
+  /** A time in the clock's ticks that all periodic runs of the process share (`core/periodic.ts`). */
   readonly alignedTo?: number
   readonly controlDb: string
   readonly events: Events
-  /** One of the workers looks. */
+  /** Selects the one worker that does this work. */
   readonly partition: NamePartition
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
 }
 
-/** Where no event tells of it. */
+/** Interval of the periodic run, for deletions without an event. */
 const EVERY_MS = 60_000
 
-/** Has the accounts looked at whose databases are gone, as by an admin's hand, so that they are made again. */
+/** Finds accounts whose databases are missing, for example deleted by an admin, and has the databases made again. */
 export function keepUserDatabases(options: DeletedDatabasesOptions, signal: AbortSignal): Promise<void> {
   const { couch, controlDb, events, partition, alignedTo, clock, random, log } = options
   const { survey = createSurvey(couch) } = options
@@ -57,18 +57,18 @@ export function keepUserDatabases(options: DeletedDatabasesOptions, signal: Abor
 
   async function sweep(signal: AbortSignal): Promise<void> {
     if (!partition.isOurs(controlDb)) return
-    const there = new Set(await survey.list(isOfUser, signal))
+    const existing = new Set(await survey.list(isOfUser, signal))
     for await (const ids of control.idsWithPrefix(ownershipIdOf(''), { signal })) {
       const databases = ids.map((id) => id.slice(ownershipIdOf('').length))
-      const unlisted = databases.filter((database) => !there.has(database)) // a node may list a new one late
+      const unlisted = databases.filter((database) => !existing.has(database)) // a node may list a new database late
       for (const database of await findMissing(couch, unlisted, signal)) await remind(database, signal)
     }
   }
 
   async function remind(database: string, signal: AbortSignal): Promise<void> {
     const account = await accounts.ofDatabase(database, { signal })
-    if (account?.database !== database || account.state !== 'ready') return // it is not made yet, or looked at already
-    log.warn({ db: database }, "a user's database is gone; it is made again")
+    if (account?.database !== database || account.state !== 'ready') return // not made yet, or already being made
+    log.warn({ db: database }, 'the database of a user is missing and is created again')
     await accounts.remind(account.address, { signal })
   }
 

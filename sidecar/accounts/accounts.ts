@@ -6,30 +6,30 @@ import { normaliseAddress, ownerRoleOf, type Address } from './owner.ts'
 import type { Account, Ownership, StoredAccount } from './account-documents.ts'
 import { accountIdOf, ownershipIdOf, syncpointOf, type DbName } from './account-names.ts'
 
-/** What an account may not know yet. */
+/** Entries to add to an account that may not have them yet. */
 export interface News {
   /** Id of a device document. */
   readonly device?: string
   /** Id of a channel record. */
   readonly channel?: string
-  /** A database that is kept for good. */
+  /** Name of a channel's database that was archived. */
   readonly archived?: DbName
 }
 
 /** The accounts, in the control database. Every method throws `CouchError`, or the signal's reason. */
 export interface Accounts {
   find(address: Address, options: CallOptions): Promise<StoredAccount | undefined>
-  /** Those of these addresses that are there. */
+  /** Accounts of these addresses; addresses without an account are left out. */
   among(addresses: readonly Address[], options: CallOptions): Promise<readonly StoredAccount[]>
-  /** The account whose control database this is; undefined if there is none. Its name alone says nothing. */
+  /** The account that owns this control database; undefined if none does. The database's name alone proves nothing. */
   ofDatabase(database: string, options: CallOptions): Promise<StoredAccount | undefined>
-  /** Has everything of an account looked at, or looked at again. Makes the account of an address that has none. */
-  tell(address: Address, news: News, options: CallOptions): Promise<StoredAccount>
-  /** As `tell`, where there is an account. */
+  /** Adds `news` to an account, and has it reconciled, also again. Creates the account if the address has none. */
+  notify(address: Address, news: News, options: CallOptions): Promise<StoredAccount>
+  /** Has an existing account reconciled again. Does nothing if the address has no account. */
   remind(address: Address, options: CallOptions): Promise<void>
 }
 
-/** So many may tell the same account at once. */
+/** Maximum tries of a write: many writers may change the same account at once. */
 const TRIES = 50
 
 export function createAccounts(control: Database): Accounts {
@@ -37,7 +37,7 @@ export function createAccounts(control: Database): Accounts {
 
   async function write(
     address: Address,
-    next: (there: StoredAccount | undefined) => Account | undefined,
+    next: (current: StoredAccount | undefined) => Account | undefined,
     options: CallOptions,
   ): Promise<StoredAccount | undefined> {
     return repeatOnConflict(TRIES, async () => {
@@ -60,11 +60,11 @@ export function createAccounts(control: Database): Accounts {
       return find(ownership.account, options)
     },
 
-    async tell(address, news, options) {
-      return (await write(address, (there) => withNews(there ?? newAccount(address), news), options))!
+    async notify(address, news, options) {
+      return (await write(address, (current) => withNews(current ?? newAccount(address), news), options))!
     },
     async remind(address, options) {
-      await write(address, (there) => there && withNews(there, {}), options)
+      await write(address, (current) => current && withNews(current, {}), options)
     },
   }
 }
@@ -78,8 +78,8 @@ function newAccount(address: Address): Account & { state: string } {
 }
 
 /**
- * In state `changed`, as if it had just come there: also where it is so already, since the attempt under way may have
- * looked too soon. One without a user's id gets that first.
+ * Puts the account into `changed` as a new entry, even if it is in `changed` already: the attempt under way may have
+ * read too early. An account without a user id goes to `new` instead, to get an id first.
  */
 function withNews({ docstate: _entry, error: _error, ...account }: Account, news: News): Account {
   const { user_id, devices, channels, archived = [] } = account
@@ -96,13 +96,13 @@ function withNews({ docstate: _entry, error: _error, ...account }: Account, news
 const withOne = <Id extends string>(known: readonly Id[], id: Id | undefined): readonly Id[] =>
   id === undefined || known.includes(id) ? known : [...known, id]
 
-/** Where a device finds its user's documents. */
+/** Name and URL of the control database that holds a user's documents. */
 export interface Home {
   readonly database: string
   readonly syncpoint: string
 }
 
-/** The control database of an owner, as soon as it is there and told. Throws `CouchError`. */
+/** Finds the control database of an owner; undefined until the account names it. Throws `CouchError`. */
 export const findHome =
   (accounts: Pick<Accounts, 'find'>, syncUrl: string) =>
   async (owner: string, options: CallOptions): Promise<Home | undefined> => {

@@ -4,30 +4,30 @@ import type { Documents } from '../couch/documents.ts'
 import { mailboxHashOf } from './owner.ts'
 
 const HOUR_MS = 60 * 60 * 1000
-/** So many may take at once. */
+/** Maximum tries of a write: many workers may take from one quota at once. */
 const TRIES = 50
 
-/** Beside one sender who names a mailbox as often as he may there is room for so many others. */
+/** Limit of all senders to one mailbox, as a multiple of the limit of one sender. */
 const SENDERS = 4
 
 interface Line {
   readonly key: string
   readonly at: string
-  /** Who has asked for it, where that is counted. */
+  /** The sender that requested the mail, if senders are counted. */
   readonly by?: string
 }
 
-/** A mail that is asked for. */
+/** A requested mail. */
 export interface Wanted {
   readonly owner: string
   readonly key: string
-  /** Who asks, as far as that is known. */
+  /** The sender that requests the mail, if known. */
   readonly by?: string | undefined
 }
 
 /**
- * Counts the mails to a mailbox. False if one sender has had that many sent there within the last hour, or all together a few
- * times as many: so a stranger who names an address again and again does not keep its owner from being mailed.
+ * Counts a mail to a mailbox. False if the sender requested `limit` mails within the last hour, or all senders together
+ * `SENDERS` times as many. So a stranger who repeats an address cannot block mails to its owner.
  */
 export const takeMailQuota = (documents: Documents, { owner, key, by }: Wanted, limit: number, now: number) =>
   write(documents, `mails:${mailboxHashOf(owner)}`, now, (lines) => {
@@ -38,15 +38,15 @@ export const takeMailQuota = (documents: Documents, { owner, key, by }: Wanted, 
   })
 
 /**
- * Counts the mails of the last hour in one small document of this id, so that all workers count together and a restart
- * forgets nothing. Taking twice with one key counts once, from the last time.
+ * Takes one mail from an hourly quota. One small document with this id holds the mails of the last hour. So all workers
+ * share the count, and a restart keeps it. Taking twice with one key counts once, from the last time.
  *
- * @returns false if there were as many as allowed
+ * @returns false if the quota is used up
  */
 export const takeQuota = (documents: Documents, id: string, key: string, limit: number, now: number) =>
   takeQuotas(documents, id, [key], limit, now)
 
-/** As `takeFrom`, for all of these keys or none of them. */
+/** Like `takeQuota`, for all of these keys or for none. */
 export const takeQuotas = (documents: Documents, id: string, keys: readonly string[], limit: number, now: number) =>
   write(documents, id, now, (lines) => {
     const news = keys.filter((key) => !lines.some((line) => line.key === key))
@@ -54,13 +54,13 @@ export const takeQuotas = (documents: Documents, id: string, keys: readonly stri
     return [...without(lines, keys), ...keys.map((key) => ({ key, at: isoTime(now) }))]
   })
 
-/** What was taken, and not used. */
+/** Returns an unused mail to the quota. */
 export const giveBackQuota = (documents: Documents, id: string, key: string, now: number) =>
   write(documents, id, now, (lines) => without(lines, [key]))
 
 const without = (lines: readonly Line[], keys: readonly string[]) => lines.filter(({ key }) => !keys.includes(key))
 
-/** False where `next` makes nothing. */
+/** Writes the lines that `next` returns. False, without a write, if `next` returns undefined. */
 async function write(
   documents: Documents,
   _id: string,
@@ -71,7 +71,7 @@ async function write(
     const ledger = await documents.find(_id)
     const mails = next(((ledger?.mails ?? []) as Line[]).filter(({ at }) => Date.parse(at) > now - HOUR_MS))
     if (!mails) return false
-    const docstate = { state: 'counting', timeout_at: isoTime(now + HOUR_MS) } // none of these counts any more then
+    const docstate = { state: 'counting', timeout_at: isoTime(now + HOUR_MS) } // by then no line counts any more
     await documents.put({ ...ledger, _id, type: 'mail_ledger', state: 'counting', mails, docstate })
     return true
   })

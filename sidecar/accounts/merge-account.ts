@@ -1,7 +1,7 @@
 import type { Resolver } from '../docstate/conflicts/merge.ts'
 import type { Account } from './account-documents.ts'
 
-/** Two accounts of one address, both accepted by a cluster: the result has the devices and channels of both, and is reconciled. */
+/** Merges two accounts of one address that a cluster accepted: combines devices and channels, to be reconciled. */
 export const mergeAccount: Resolver = ({ ours, theirs }) => {
   const [one, other] = [ours, theirs] as unknown as [Account, Account]
   const database = one.database ?? other.database

@@ -1,6 +1,6 @@
 /**
- * A document that goes the whole way on demand: it is written, found by a worker, claimed, handled and saved, as any other
- * of an unsafe handler. That it arrives says more than that all parts are there.
+ * A test document that goes the whole way on demand. It is written, found by a worker, claimed, handled and saved, like
+ * every document of an unsafe handler. Its arrival proves more than running parts do.
  */
 import { randomUUID } from 'node:crypto'
 import type { ControlMachines } from '../../ddocs/machines.ts'
@@ -10,32 +10,32 @@ import { isCouchError } from '../couch/couch-errors.ts'
 import type { Control } from '../docstate/control.ts'
 import { forget } from '../docstate/handler-options.ts'
 
-/** @param worker of this process */
+/** @param worker name of this process's worker */
 export function registerCanary(control: Control<ControlMachines>, worker: string): void {
   control.unsafe('canary', 'sent', (doc) => Promise.resolve({ ...doc, state: 'arrived', worker }))
   control.safe('canary', 'over', forget)
 }
 
 export type CanaryResult =
-  /** From its writing until its result was seen here, milliseconds; who handled it. */
+  /** `ms`: from the write until the result was read, milliseconds. `worker`: the worker that handled it. */
   | { readonly kind: 'arrived'; readonly ms: number; readonly worker: string }
-  /** Not within the time; in sentences, what it waits for. */
+  /** Not handled in time. `reasons`: sentences that say what the document waits for. */
   | { readonly kind: 'lost'; readonly reasons: readonly string[] }
 
 export interface CanaryOptions {
   readonly control: Database
-  /** How long it may take, milliseconds. */
+  /** Maximum time to wait, milliseconds. */
   readonly withinMs: number
-  /** What happens to a document of the control database, and why. */
+  /** Explains what happens to a document of the control database, and why, as sentences. */
   readonly explain: (id: string) => Promise<readonly string[]>
   readonly clock: Clock
   readonly signal: AbortSignal
 }
 
-/** Between two looks: short at first, since that is what is measured. */
+/** Limits of the pause between reads, milliseconds. It is short at first, for a precise result. */
 const [LEAST_MS, MOST_MS] = [20, 500]
 
-/** Sends one, and waits for it. It is deleted then; one that was left behind is after an hour. Throws `CouchError`. */
+/** Sends a canary, waits for it, and deletes it; a leftover one is deleted after an hour. Throws `CouchError`. */
 export async function sendCanary(options: CanaryOptions): Promise<CanaryResult> {
   const { control, withinMs, explain, clock, signal } = options
   const _id = `canary:${randomUUID()}`
@@ -62,6 +62,6 @@ async function remove(control: Database, id: string, rev: string): Promise<void>
   try {
     await control.remove(id, rev)
   } catch (thrown) {
-    if (!isCouchError(thrown, 'conflict')) throw thrown // a worker has it, at last: its own end deletes it
+    if (!isCouchError(thrown, 'conflict')) throw thrown // a worker has taken it after all: its timeout deletes it
   }
 }

@@ -2,52 +2,52 @@ import type { DbName } from '../accounts/account-names.ts'
 import type { Address } from '../accounts/owner.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 
-/** A channel as its users see it, in their control databases: the owner's request, and the copy of each member. */
+/** A channel in a user's control database: the owner's request, or the copy of a member. */
 export interface Channel extends Doc {
   readonly type: 'channel'
   readonly name: string
-  /** Address. */
+  /** Email address. */
   readonly owner: string
   /** Addresses, without the owner's. */
   readonly members?: readonly string[]
-  /** The app's own, for all members. */
+  /** Data of the app, visible to all members. */
   readonly data?: Data
-  /** In `closing`: what becomes of the database. */
+  /** In `closing`: whether the database is archived or deleted. */
   readonly close?: Close
-  /** In the owner's: members who have left it. */
+  /** In the owner's document: members who have left the channel. */
   readonly left?: readonly Address[]
   readonly database?: string
-  /** Address of the database, for devices. */
+  /** URL of the database, for devices. */
   readonly syncpoint?: string
   readonly owner_role?: string
 }
 
 export type Data = Readonly<Record<string, unknown>>
 
-/** `archive`: kept, for server admins alone. */
+/** `archive`: the database is kept, for server admins only. */
 export type Close = 'archive' | 'delete'
 
-/** What is true of a channel. In the control database. */
+/** The authoritative record of a channel. In the control database. */
 export interface ChannelRecord extends Doc {
   readonly type: 'channel_record'
   readonly name: string
   readonly owner: Address
   readonly owner_role: string
-  /** Where the owner's channel document is. */
+  /** Name of the database that holds the owner's channel document. */
   readonly user_database: DbName
   readonly document: string
   readonly members: readonly Address[]
-  /** Who was a member, and may not have been told yet that he is none. */
+  /** Former members who may not have been notified of the removal yet. */
   readonly former: readonly Address[]
-  /** Of the members, now or before, those who have left by themselves: they are none, also if the owner names them again. */
+  /** Present or past members who left by themselves: they stay out, even if the owner names them again. */
   readonly left?: readonly Address[]
   readonly data?: Data
-  /** Counts up when a closed channel is made again. */
+  /** Increases when a closed channel is made again. */
   readonly life: number
   readonly database: DbName
   readonly role: string
   readonly close?: Close
-  /** What became of the databases of earlier lives. */
+  /** Databases of earlier lives, and how each was closed. */
   readonly ended?: readonly Ended[]
 }
 
@@ -56,7 +56,7 @@ export interface Ended {
   readonly close: Close
 }
 
-/** That the database of a channel that has ended is looked at once more. In the control database. */
+/** Schedules a second end of an ended channel's database (`endAgain`). In the control database. */
 export interface ChannelEnd extends Doc {
   readonly type: 'channel_end'
   readonly database: DbName
@@ -65,16 +65,16 @@ export interface ChannelEnd extends Doc {
 
 export type StoredRecord = ChannelRecord & StoredDoc
 
-/** That a channel is to be on a user's devices. */
+/** States whether a channel is on a user's devices. */
 export interface Subscription extends Doc {
   readonly type: 'subscription'
   /** `_id` of the channel, in the same database. */
   readonly channel_id: string
-  /** By the names of devices, where it is otherwise than for all. */
+  /** Exceptions for single devices, by device name. */
   readonly devices?: Readonly<Record<string, 'active' | 'paused'>>
-  /** In `ended`: with its channel, which was closed, or taken from this user. If there is one again, it begins anew. */
+  /** In `ended`: the channel was closed or taken from this user. If it returns, the subscription begins anew. */
   readonly withdrawn?: true
-  /** Of an invitation: who has invited. */
+  /** For an invitation: address of the owner who invites. */
   readonly from?: string
 }
 
@@ -85,23 +85,23 @@ export interface Invitation extends Doc {
   readonly owner: Address
   /** Name of the channel. */
   readonly channel: string
-  /** Id of its record. */
+  /** Id of the channel's record. */
   readonly record: string
 }
 
 export const isRecord = (doc: StoredDoc | undefined): doc is StoredRecord => doc?.type === 'channel_record'
 
-/** The code of an error that is no failure: a request came to nothing, and the channel goes on as it was. */
+/** Code of an error that is no failure: one request was dropped, and the channel continues as it was. */
 export const CHANGED_TWICE = 'changed_twice'
 
-interface Told {
+interface ChangedTwiceError {
   readonly error: { readonly code: string; readonly reason: string }
 }
 
-export const isChangedTwice = (doc: Doc): doc is Doc & Told =>
-  doc.state === 'error' && (doc as Partial<Told>).error?.code === CHANGED_TWICE
+export const isChangedTwice = (doc: Doc): doc is Doc & ChangedTwiceError =>
+  doc.state === 'error' && (doc as Partial<ChangedTwiceError>).error?.code === CHANGED_TWICE
 
-/** Its members have access, or are about to. */
+/** True if the members have access, or are about to get it. */
 export const isOpen = ({ state }: ChannelRecord): boolean => state === 'changed' || state === 'ready'
 
 export const isMember = ({ owner, members, left = [] }: ChannelRecord, address: Address): boolean =>

@@ -5,7 +5,7 @@ import { nameFaults } from '../deploy/compiler.ts'
 import { DeployError } from '../deploy/deploy-errors.ts'
 
 /**
- * Tries the folders of `SIDECAR_CHANNEL_DDOCS` at the start: what fails there would fail with each channel.
+ * Compiles the folders of `SIDECAR_CHANNEL_DDOCS` at startup: a fault in them would fail for each channel.
  *
  * @throws ConfigError with every fault
  */

@@ -7,25 +7,25 @@ import { pages } from '../docstate/finding/pages.ts'
 import type { Device } from '../devices/device-documents.ts'
 import { isRecord, type StoredRecord } from './channel-documents.ts'
 
-/** What there is of one address. */
+/** The account, devices and channels of one address. */
 export interface Person {
   readonly address: Address
   /** Undefined before the first device is confirmed. */
   readonly account: StoredAccount | undefined
-  /** Also those that are not confirmed. */
+  /** All devices, also unconfirmed ones. */
   readonly devices: readonly (Device & StoredDoc)[]
-  /** That they own, or are members of. */
+  /** Channels that the user owns or is a member of. */
   readonly channels: readonly StoredRecord[]
-  /** Whether more wait to be confirmed than were looked through. */
+  /** True if more unconfirmed devices exist than were searched. */
   readonly isCut: boolean
 }
 
-/** Of no account yet. */
+/** States of devices that have no account yet. */
 const UNCONFIRMED = ['new', 'confirming', 'confirmed', 'expired', 'error'] as const
-/** Of all that wait: the list is by state, not by address. */
+/** Maximum number of unconfirmed devices to search, of all addresses: the list is by state, not by address. */
 const MOST_LOOKED_AT = 5000
 
-/** Throws `CouchError`. @param control the control database */
+/** Finds the documents of one address. Throws `CouchError`. @param control the control database */
 export async function findPerson(control: Database, given: string, signal: AbortSignal): Promise<Person> {
   const address = normaliseAddress(given)
   const account = (await control.find(accountIdOf(address), {}, { signal })) as StoredAccount | undefined

@@ -31,25 +31,25 @@ export interface ChannelsOptions extends MakeOptions {
   readonly controlDb: string
   readonly templates: Templates
   readonly clock: Clock
-  /** Folders of design documents that each channel gets beside the sidecar's own. */
+  /** Folders of design documents that each channel gets in addition to the sidecar's own. */
   readonly channelDdocs: readonly string[]
   readonly channelsPerOwner: number
   readonly invitesPerOwner: number
-  /** Under which devices reach CouchDB. Without a slash at its end. */
+  /** URL at which devices reach CouchDB, without a trailing slash. */
   readonly syncUrl: string
-  /** Of a user's control database. */
+  /** State machines of a user's control database. */
   readonly machines: Machines
 }
 
 export interface Channels {
   readonly accounts: Accounts
-  /** In the control database. */
+  /** Registers the handlers of the control database. */
   registerControl(control: Control<ControlMachines>): void
-  /** In each user's. */
+  /** Registers the handlers of a user's control database. */
   registerUser(control: Control<UserMachines>): void
 }
 
-/** Accounts and channels: handlers for what users request, for the records, and for reconciling. */
+/** Creates the handlers of accounts and channels: for users' requests, for the records, and for reconciling. */
 export function createChannels(options: ChannelsOptions): Channels {
   const {
     couch,

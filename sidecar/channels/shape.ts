@@ -6,14 +6,14 @@ import { normaliseAddress } from '../accounts/owner.ts'
 import type { Channel, ChannelRecord } from './channel-documents.ts'
 import { normaliseName } from './channel-names.ts'
 
-/** Enough for a club. Each of them is told of each change of the others. */
+/** Maximum number of members: enough for a club. Each member is notified of each change of the others. */
 const MOST_MEMBERS = 250
-/** Of JSON, in bytes: 65 for each of them. */
+/** Maximum size of all members as JSON, bytes: 65 for each member. */
 const MOST_ADDRESSES = 16_384
-/** Of JSON, in bytes. It stands in the database of each member. */
+/** Maximum size of `data` as JSON, bytes: the database of each member has a copy. */
 const MOST_DATA = 4096
 
-/** What is wrong with a channel document, as sentences. None: it is well formed. */
+/** Faults of a channel document, as sentences. Empty if the document is well formed. */
 export const channelFaults = (doc: Doc): string[] => [
   ...textFaults(doc, '_id', 200),
   ...textFaults(doc, 'name', 100),
@@ -48,19 +48,19 @@ function membersFaults(members: unknown): string[] {
 
 const sizeOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value))
 
-/** Each once, in one spelling and order. The owner is none of them. */
+/** Members of a channel: unique, normalised and sorted, without the owner. */
 export function membersOf({ members, owner }: { readonly members?: readonly string[]; readonly owner: string }) {
   const addresses = new Set((members ?? []).map(normaliseAddress))
   addresses.delete(normaliseAddress(owner))
   return [...addresses].sort()
 }
 
-/** Whether a record says what its channel document does. */
+/** Whether a record matches its channel document. */
 export const isAsRequested = (record: ChannelRecord, request: Channel): boolean =>
   record.name === normaliseName(request.name) &&
   isDeepStrictEqual([record.members, record.data], [membersOf(request), request.data])
 
-/** What is wrong with a subscription, as sentences. */
+/** Faults of a subscription, as sentences. */
 export const subscriptionFaults = (doc: Doc): string[] => [
   ...textFaults(doc, 'channel_id', 200),
   ...(doc._id === `subscription:${String(doc.channel_id)}`

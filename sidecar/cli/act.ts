@@ -25,63 +25,62 @@ export interface ActFlags extends FilterFlags {
   readonly all?: boolean
   readonly dryRun?: boolean
   readonly json?: boolean
-  /** Of `discard`. */
+  /** For `discard` only. */
   readonly undo?: boolean
 }
 
 export interface Target {
-  /** With an id a name, otherwise a name or glob. */
+  /** A name. Without an id, also a glob. */
   readonly db: string
   readonly id: string | undefined
 }
 
 interface Verb {
   readonly name: 'retry' | 'discard'
-  /** Throws `ConfigError` where it is not for such documents. */
+  /** Throws `ConfigError` if the verb does not apply to the selected documents. */
   readonly actionFor: (filter: ReadFilter) => Action
-  /** Which are meant unless the flags say so. */
+  /** Statuses that the verb applies to. Default: those in the flags. */
   readonly statuses?: readonly Status[]
-  /** What was done with so many. */
+  /** Past participle that follows a count. */
   readonly done: string
-  /** What was done with one that is now in this state. */
+  /** Sentence for one changed document; `state` is its new state. */
   readonly doneOne: (state: string) => string
-  /** Of one with which there is nothing to do. */
-  readonly notMeant: string
+  /** Why the verb does not apply to a document. */
+  readonly notApplicable: string
 }
 
-/** Of what is stuck. */
-const NOT_STUCK = 'it neither failed nor waits'
+const NOT_STUCK = 'it has not failed and does not wait'
 
-/** Brings one document back to its handler, or all that the flags mean. */
+/** Runs the handler again for one document, or for all that the flags select. */
 export const retryDocuments = (terminal: Terminal, config: Config, target: Target, flags: ActFlags): Promise<void> =>
   act(terminal, config, target, flags, {
-    ...{ name: 'retry', done: 'brought back', notMeant: NOT_STUCK },
+    ...{ name: 'retry', done: 'retried', notApplicable: NOT_STUCK },
     doneOne: (state) => `is back in state ${state}`,
     actionFor: () => retryBy(operatorIn(config), systemClock.now()),
   })
 
-/** Ends what is to be done with one document, or with all that the flags mean. */
+/** Gives up one document, or all that the flags select; or restores them. */
 export const discardDocuments = (terminal: Terminal, config: Config, target: Target, flags: ActFlags): Promise<void> =>
   flags.undo ? undoDiscards(terminal, config, target, flags) : discardAny(terminal, config, target, flags)
 
 function undoDiscards(terminal: Terminal, config: Config, target: Target, flags: ActFlags): Promise<void> {
   if (flags.status !== undefined)
-    throw new ConfigError(['discard: --undo: expected no --status, as it means discarded documents'])
+    throw new ConfigError(['discard: --undo: expected no --status: it selects discarded documents'])
   return act(terminal, config, target, flags, {
-    ...{ name: 'discard', done: 'stand as before', statuses: ['discarded'], notMeant: 'it is not discarded' },
-    doneOne: (state) => `stands as before, in state ${state}`,
+    ...{ name: 'discard', done: 'restored', statuses: ['discarded'], notApplicable: 'it is not discarded' },
+    doneOne: (state) => `is restored, in state ${state}`,
     actionFor: () => undoDiscard({ by: operatorIn(config), now: systemClock.now() }),
   })
 }
 
 const discardAny = (terminal: Terminal, config: Config, target: Target, flags: ActFlags): Promise<void> =>
   act(terminal, config, target, flags, {
-    ...{ name: 'discard', done: 'discarded', notMeant: NOT_STUCK },
+    ...{ name: 'discard', done: 'discarded', notApplicable: NOT_STUCK },
     doneOne: () => 'is discarded',
     actionFor({ statuses = STUCK, type, state }) {
       if (!statuses.every((status) => STUCK.includes(status)) && (type === undefined || state === undefined)) {
         throw new ConfigError([
-          `discard: expected --type and --state with --status ${statuses.join()}: most documents stand so for good`,
+          `discard: expected --type and --state with --status ${statuses.join()}: most documents have this status for good`,
         ])
       }
       return discard({ by: operatorIn(config), now: systemClock.now(), among: statuses })
@@ -98,15 +97,15 @@ async function act(terminal: Terminal, config: Config, { db, id }: Target, flags
   }
   if (id !== undefined && flags.dryRun) throw new ConfigError([`${verb.name}: --dry-run: expected no document id`])
   await withCouch(config, async (couch) => {
-    if (flags.dryRun) return countMeant(couch)
+    if (flags.dryRun) return countSelected(couch)
     if (id === undefined) return actOnMany(couch)
     const result = await actOnOne(couch.db(db), id, action, terminal.signal)
     if (result.kind !== 'done') throw new SidecarError(result.kind, oneLine(inWords(result, verb)))
     terminal.print(flags.json ? JSON.stringify({ database: db, ...result }) : oneLine(inWords(result, verb)))
   })
 
-  /** Those that would be changed. */
-  async function countMeant(couch: Couch): Promise<void> {
+  /** Counts the documents that the verb would change. */
+  async function countSelected(couch: Couch): Promise<void> {
     const { print, signal } = terminal
     let all = 0
     for await (const { name, counted } of eachDatabase(couch, config, db, terminal)) {
@@ -119,7 +118,7 @@ async function act(terminal: Terminal, config: Config, { db, id }: Target, flags
         print(flags.json ? JSON.stringify({ database: name, count }) : oneLine(`${name}  ${grouped(count)}`))
       all += count
     }
-    if (!flags.json) print(`${grouped(all)} ${all === 1 ? 'document is' : 'documents are'} meant; nothing was changed`)
+    if (!flags.json) print(`${grouped(all)} ${all === 1 ? 'document matches' : 'documents match'}; nothing was changed`)
   }
 
   async function actOnMany(couch: Couch): Promise<void> {
@@ -144,30 +143,30 @@ async function act(terminal: Terminal, config: Config, { db, id }: Target, flags
       }
     } finally {
       redraw?.('')
-      if (signal.aborted) note(`interrupted after ${grouped(sums.done)}: the same command goes on`)
+      if (signal.aborted) note(`interrupted after ${grouped(sums.done)}: run the same command again for the rest`)
     }
     if (!flags.json) print(`${grouped(sums.done)} ${verb.done}`)
-    if (sums.refused > 0) throw new SidecarError('refused', `${sums.refused} were refused by the database: see above`)
+    if (sums.refused > 0) throw new SidecarError('refused', `CouchDB refused ${sums.refused}: see above`)
     if (sums.changed > 0) {
-      throw new SidecarError('changed', `${sums.changed} changed meanwhile: another run looks at what they are now`)
+      throw new SidecarError('changed', `${sums.changed} changed in the meantime: run the command again`)
     }
   }
 }
 
-/** Of more, only how many they are. */
+/** Maximum documents printed; further ones are only counted. */
 const SHOWN = 20
 
-function inWords(result: ActionResult, { doneOne, notMeant }: Verb): string {
+function inWords(result: ActionResult, { doneOne, notApplicable }: Verb): string {
   switch (result.kind) {
     case 'done':
       return `${result.id} ${doneOne(result.state)}`
     case 'not-found':
       return `there is no document "${result.id}"`
     case 'nothing-to-do':
-      return `${result.id} is in state ${String(result.state)}: ${notMeant}`
+      return `${result.id} is in state ${String(result.state)}: ${notApplicable}`
     case 'changed':
-      return `${result.id} changed meanwhile, and is left as it is now`
+      return `${result.id} changed in the meantime and was left as it is`
     case 'refused':
-      return `${result.id} is refused: ${result.code}: ${result.reason}`
+      return `${result.id}: CouchDB refused it: ${result.code}: ${result.reason}`
   }
 }

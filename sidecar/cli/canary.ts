@@ -15,7 +15,7 @@ export interface CanaryFlags {
   readonly json?: boolean
 }
 
-/** Sends a document the whole way, and says how long it took, or what it waits for. */
+/** Tests the whole path with a document. Prints how long it took, or what the document waits for. */
 export async function canary(terminal: Terminal, config: Config, { within, json }: CanaryFlags): Promise<void> {
   const withinMs = parseDuration(within)
   if (!withinMs) throw new ConfigError([`canary: --within: expected a time such as 10s, got ${within}`])
@@ -32,6 +32,6 @@ export async function canary(terminal: Terminal, config: Config, { within, json 
       if (!json) result.reasons.forEach((reason) => terminal.note(oneLine(reason)))
       throw new SidecarError('canary_lost', `the canary has not arrived within ${within}`)
     }
-    if (!json) print(oneLine(`the canary has arrived: ${Math.round(result.ms)} ms, by ${result.worker}`))
+    if (!json) print(oneLine(`the canary arrived after ${Math.round(result.ms)} ms, handled by ${result.worker}`))
   })
 }

@@ -3,7 +3,7 @@ import { ConfigError, SidecarError } from '../core/errors.ts'
 import { createCouch, type Couch } from '../couch/client.ts'
 import { CouchError } from '../couch/couch-errors.ts'
 
-/** Runs `work` with a client of the configured server. Commands other than `start` have no embedded one. */
+/** Runs `work` with a client of the configured server. Unlike `start`, these commands have no embedded server. */
 export async function withCouch<T>(config: Config, work: (couch: Couch) => Promise<T>): Promise<T> {
   if (config.couchdbUrl === undefined) {
     throw new ConfigError([
@@ -23,6 +23,6 @@ export async function withCouch<T>(config: Config, work: (couch: Couch) => Promi
   }
 }
 
-/** Who acts by these settings, as it is written into documents. */
+/** Name of the operator as documents hold it: the user in these settings. */
 export const operatorIn = ({ couchdbUrl }: Pick<Config, 'couchdbUrl'>): string =>
   decodeURIComponent(new URL(couchdbUrl ?? 'http://localhost').username) || 'an admin'

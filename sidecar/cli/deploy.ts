@@ -35,7 +35,7 @@ export interface DeployFlags {
   readonly diskCheck: boolean
 }
 
-/** The sidecar's own design documents into the followed databases, or a folder of the user's into those it is for. */
+/** Deploys the sidecar's design documents to the followed databases, or a user's folder to the selected databases. */
 export async function deploy(terminal: Terminal, config: Config, flags: DeployFlags): Promise<void> {
   const target = targetFrom(flags.target)
   refuseUnfit(flags)
@@ -97,7 +97,7 @@ interface DeploymentsOptions {
   readonly database?: string
 }
 
-/** What is to be deployed where. Throws `DeployError`, `ConfigError`. */
+/** Lists what to deploy to which database. Throws `DeployError`, `ConfigError`. */
 async function deploymentsFor(options: DeploymentsOptions, signal: AbortSignal): Promise<Deployment[]> {
   const { couch, config, handlers, ddocs, database: pattern } = options
   try {
@@ -119,12 +119,12 @@ async function inControl(control: Database, signal: AbortSignal): Promise<Stored
   try {
     return await control.withPrefix('channel:', { signal })
   } catch (thrown) {
-    if (isCouchError(thrown, 'not_found')) return [] // the deploy makes it
+    if (isCouchError(thrown, 'not_found')) return [] // the deploy creates it
     throw thrown
   }
 }
 
-/** The templates of channels, into those that are open. One whose database is gone has none: a deploy makes no channel. */
+/** Deploys templates to open channels. A channel whose database is gone gets none: a deploy creates no channel. */
 async function ofChannels(couch: Couch, { controlDb, channelDdocs }: Config, signal: AbortSignal) {
   const docs = await inControl(couch.db(controlDb), signal)
   const templates = [ddocsFolder('channel'), ...channelDdocs].map((folder) => ({ folder }))
@@ -132,12 +132,12 @@ async function ofChannels(couch: Couch, { controlDb, channelDdocs }: Config, sig
     .filter(isRecord)
     .filter(isOpen)
     .map(({ database }) => database)
-  const there: string[] = []
-  for await (const some of readDatabases(couch, names, signal)) there.push(...some.keys())
-  return there.map((database) => ({ database, templates }))
+  const existing: string[] = []
+  for await (const some of readDatabases(couch, names, signal)) existing.push(...some.keys())
+  return existing.map((database) => ({ database, templates }))
 }
 
-/** A channel may be among the databases that are followed: each database once. */
+/** Merges the deployments of each database: a channel may also be a followed database. */
 function together(deployments: readonly Deployment[]): Deployment[] {
   const byDatabase = new Map<string, Deployment>()
   for (const { database, templates } of deployments) {

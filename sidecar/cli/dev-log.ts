@@ -11,7 +11,7 @@ interface Line {
   readonly type?: string
   readonly state?: string
   readonly next?: string
-  /** Of a handler whose effects are withheld. */
+  /** Set for a shadow handler: its effects are withheld. */
   readonly would?: { readonly next: string | null; readonly mails: number; readonly puts: number }
   readonly code?: string
   readonly reason?: string
@@ -20,7 +20,7 @@ interface Line {
 
 const [INFO, WARN] = [30, 40] as const
 
-/** Prints what `devLine` makes of the log. */
+/** Prints the lines that `devLine` makes from the log. */
 export const showDevLines =
   ({ print }: Pick<Terminal, 'print'>) =>
   (json: string): void => {
@@ -28,12 +28,12 @@ export const showDevLines =
     if (line !== undefined) print(line)
   }
 
-/** A line of the log for the one who writes the handlers: a document's way in one line; undefined for what says nothing to them. */
+/** Formats a log line for the author of the handlers, one line per document. Undefined for irrelevant lines. */
 function devLine(json: string): string | undefined {
   const line = JSON.parse(json) as Line
   const { level, time, msg, code, reason, err } = line
   if (level <= INFO && line.next === undefined && line.would === undefined) return undefined
-  if (level === WARN && line.type === undefined) return undefined // of the server, and of the process
+  if (level === WARN && line.type === undefined) return undefined // a warning about the server or the process
   const at = new Date(time).toTimeString().slice(0, 8)
   const mark = level <= INFO ? '✓' : line.doc === undefined ? '!' : '✗'
   const place = placeIn(err?.stack)

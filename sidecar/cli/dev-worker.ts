@@ -1,4 +1,4 @@
-/** What `dev` runs in a process of its own, as `start` would, for as long as no file is saved. */
+/** The child process of `dev`: runs like `start`, until a file is saved. */
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { checkTemplates } from '../channels/check-templates.ts'
@@ -11,18 +11,18 @@ import { withWebhooks } from '../webhooks/bind-webhooks.ts'
 import { deploy } from './deploy.ts'
 import { showDevLines } from './dev-log.ts'
 import { loadHandlersFor } from './load-handlers.ts'
-import { checkAll, hideCredentials, userOption } from './start.ts'
+import { checkAll, hideCredentials, pageLine, userOption } from './start.ts'
 import type { Terminal } from './terminal.ts'
 
-/** What `dev` says when the worker may go on. */
+/** Message of `dev` that lets the worker continue. */
 export interface Go {
-  /** No worker has run before. */
+  /** True if no worker has run before. */
   readonly isFirst: boolean
-  /** The server is the embedded one. */
+  /** True if the server is the embedded one. */
   readonly isEmbedded: boolean
 }
 
-/** Loads the handlers and tells `dev`; goes on when the worker before has ended, which `dev` tells. */
+/** Loads the handlers and reports to `dev`. Continues when `dev` reports that the previous worker has ended. */
 export async function runDevWorker(terminal: Terminal, config: Config, version: string): Promise<void> {
   const log = await terminal.createLog(config.logLevel, showDevLines(terminal))
   const [handlers, templates] = await checkAll([
@@ -37,7 +37,7 @@ export async function runDevWorker(terminal: Terminal, config: Config, version: 
   process.send?.('loaded')
   const said = once(process, 'message', { signal: stopping.signal }) as Promise<[Go]>
   const go = await said.then(([first]) => first).catch(() => undefined)
-  if (!go) return // stopped before
+  if (!go) return // stopped before the message came
 
   await deploy({ ...terminal, print: () => undefined, redraw: undefined }, config, { diskCheck: true })
   await withWebhooks(handlers, config, version, (bound) =>
@@ -68,7 +68,7 @@ interface BannerOptions {
   readonly isEmbedded: boolean
 }
 
-/** What runs where, and a document to begin with. */
+/** Text with the addresses, and a command for a first document. */
 export function devBanner(
   addresses: Addresses,
   config: Config,
@@ -87,7 +87,7 @@ export function devBanner(
     `  Databases ${config.databases.join(', ')}`,
     `  CouchDB   ${url}${isEmbedded ? '   embedded server, in memory: gone when this ends' : ''}`,
     ...(mail?.page === undefined ? [] : [`  Mails     ${mail.page}`]),
-    `  Sidecar   ${sidecar}/   in a browser: what is stuck, and the buttons; sign in with a name of CouchDB`,
+    pageLine(sidecar),
     '',
     ...(database === undefined
       ? []
@@ -97,13 +97,13 @@ export function devBanner(
           `  ${curl}/${encodeURIComponent(database)} ${bodyOf(handlers)}`,
           '',
         ]),
-    'Save a file, and the handlers are loaded again. Ctrl-C stops.',
+    'When you save a file, the handlers are loaded again. Ctrl-C stops.',
     '',
   ]
   return lines.join('\n')
 }
 
-/** With the document of the file that is called as its type, where there is one. */
+/** Options of `curl` for a document: from the file with the name of its type, if that file exists. */
 function bodyOf({ machines, registrations }: LoadedHandlers): string {
   const first = registrations.find(({ type, state }) => machines[type]?.[state]?.create) ?? registrations[0]
   const { type = 'order', state = 'new' } = first ?? {}

@@ -15,16 +15,16 @@ import type { Go } from './dev-worker.ts'
 import type { Terminal } from './terminal.ts'
 
 const MAIN = fileURLToPath(new URL('../main.js', import.meta.url))
-/** Files that a handler may be made of, or is set by. */
+/** Files that are part of a handler, or configure it. */
 const SOURCE = /(\.([mc]?[jt]s|json|mustache|txt|html)|(^|\/)\.env)$/
 const IGNORED = /(^|\/)(node_modules|\.git|dist|coverage)(\/|$)/
-/** An editor saves several files, and some of them twice. */
+/** Wait after a save, milliseconds: an editor saves several files, some of them twice. */
 const SETTLED_MS = 100
 
 /**
- * Runs the handlers in a process of its own, on the embedded server where no other is set. When a file is saved, the next
- * process loads what there is now; if it can, the one before ends what it has begun, and the next goes on from there. If it
- * cannot, it says why, and the one before stays.
+ * Runs the handlers in a child process, on the embedded server if no other is set. When a file is saved, the next
+ * process loads the files. If that succeeds, the previous process finishes its work, and the next one takes over. If it
+ * fails, the next process prints why, and the previous one stays.
  */
 export async function dev(terminal: Terminal, config: Config, flags: NodeJS.ProcessEnv): Promise<void> {
   if (config.handlers.length === 0) {
@@ -82,18 +82,18 @@ export async function dev(terminal: Terminal, config: Config, flags: NodeJS.Proc
   })
 }
 
-/** What it prints is ours. */
+/** The worker prints to our terminal. */
 const startWorker = (env: NodeJS.ProcessEnv): ChildProcess =>
   fork(MAIN, ['dev-worker'], { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
 
-/** False if it has ended instead, and said why. */
+/** Resolves with false if the worker has exited instead, and has printed why. */
 async function hasLoaded(worker: ChildProcess): Promise<boolean> {
   const loaded = once(worker, 'message').then(() => true)
   const ended = once(worker, 'exit').then(() => false)
   return Promise.race([loaded, ended])
 }
 
-/** Lets it end what it has begun. */
+/** Stops the worker; resolves when its running work has ended. */
 async function end(worker: ChildProcess | undefined): Promise<void> {
   if (!worker || worker.exitCode !== null || worker.signalCode !== null) return
   const ended = once(worker, 'exit')
@@ -101,7 +101,7 @@ async function end(worker: ChildProcess | undefined): Promise<void> {
   await ended
 }
 
-/** That a handler leads to a state that its machine does not declare, only types tell before a document is there. */
+/** Checks types after each load: before a document exists, only types reveal a next state that the machine lacks. */
 function createTypeCheck({ note, signal }: Terminal): () => void {
   let checking: ChildProcess | undefined
   return () => {
@@ -113,7 +113,7 @@ function createTypeCheck({ note, signal }: Terminal): () => void {
     let text = ''
     own.stdout.on('data', (data) => (text += String(data)))
     own.once('exit', () => {
-      const faults = text.match(/^\S.*$/gm) ?? [] // what follows them is indented
+      const faults = text.match(/^\S.*$/gm) ?? [] // details of a fault are indented
       if (checking === own && faults.length > 0 && !signal.aborted)
         note(['types:', ...faults.map(shortened)].join('\n  '))
     })

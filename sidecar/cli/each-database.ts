@@ -10,9 +10,7 @@ import { NOT_DEPLOYED } from './state-table.ts'
 import type { Terminal } from './terminal.ts'
 import { whileBuilding } from './while-building.ts'
 
-/**
- * The databases of a name or glob, or of all that the settings name, in their order, each counted when it is its turn.
- */
+/** Yields the databases of a name or glob, or of all settings, sorted by name. Counts each when its turn comes. */
 export async function* eachDatabase(
   couch: Couch,
   config: Config,
@@ -36,16 +34,16 @@ export async function* eachDatabase(
   terminal.redraw?.('')
 }
 
-/** Why a database that was named cannot be counted. */
+/** Explains why a named database cannot be counted. */
 async function missing(couch: Couch, name: string, signal: AbortSignal): Promise<SidecarError> {
-  const isThere = await couch
+  const exists = await couch
     .db(name)
     .info({ signal })
     .then(
       () => true,
       () => false,
     )
-  const reason = isThere ? `the database ${name} is ${NOT_DEPLOYED}` : `there is no database ${name}`
+  const reason = exists ? `the database ${name} is ${NOT_DEPLOYED}` : `there is no database ${name}`
   return new SidecarError('not-found', reason)
 }
 

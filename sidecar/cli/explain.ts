@@ -8,7 +8,7 @@ import { loadHandlers } from './load-handlers.ts'
 import { tablesFor } from './tables-for.ts'
 import type { Terminal } from './terminal.ts'
 
-/** What happens to one document, and why. */
+/** Explains what happens to one document, and why. */
 export async function explainOne(
   terminal: Terminal,
   config: Config,
@@ -20,7 +20,7 @@ export async function explainOne(
     const tables = tablesFor(couch, config, handlers)
     const options = { couch, config, tables, clock: systemClock, signal: terminal.signal }
     const { sentences, history } = await explainDocument(db, id, options)
-    const lines = [...sentences, ...(history.length > 0 ? ['What came before:', ...history.map(historyLine)] : [])]
+    const lines = [...sentences, ...(history.length > 0 ? ['History:', ...history.map(historyLine)] : [])]
     if (json) terminal.print(JSON.stringify({ database: db, id, sentences: lines, history }))
     else for (const line of lines) terminal.print(oneLine(line))
   })

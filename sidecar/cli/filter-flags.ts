@@ -1,9 +1,9 @@
 import { STATUSES, type Status } from '../../ddocs/lib/status.ts'
 import { parseDuration } from '../core/duration.ts'
 import { ConfigError } from '../core/errors.ts'
-import type { Filter } from '../docstate/operator/find.ts'
+import { AGELESS, type Filter } from '../docstate/operator/find.ts'
 
-/** Which documents are meant, as flags say it. */
+/** The flags that select documents. */
 export interface FilterFlags {
   readonly type?: string
   readonly state?: string
@@ -13,20 +13,23 @@ export interface FilterFlags {
   readonly limit?: string
 }
 
-/** For `Command.option`. */
+/** Arguments of `Command.option`. */
 export const FILTER_FLAGS = [
-  ['--type <type>', 'of this type'],
+  ['--type <type>', 'documents of this type'],
   ['--state <state>', 'in this state, or failed in it'],
-  ['--status <statuses>', `how they stand, by commas: ${STATUSES.join(', ')} (default failed,parked,retry)`],
+  [
+    '--status <statuses>',
+    `with one of these statuses, separated by commas: ${STATUSES.join(', ')} (default: failed,parked,retry)`,
+  ],
   ['--code <code>', 'whose failure has this code'],
-  ['--older-than <time>', 'that have stood so for this time, such as 90s, 30m, 2h, 7d'],
-  ['--limit <count>', 'so many at most'],
+  ['--older-than <time>', 'that have had their status for this time, such as 90s, 30m, 2h, 7d'],
+  ['--limit <count>', 'at most this many'],
 ] as const
 
 export interface ReadFilter extends Filter {
-  /** Infinite without one. */
+  /** Infinity without the flag. */
   readonly limit: number
-  /** Whether any flag says which are meant. */
+  /** Whether a flag selects documents. */
   readonly isGiven: boolean
 }
 
@@ -40,6 +43,9 @@ export function readFilter(command: string, flags: FilterFlags): ReadFilter {
   const olderThanMs = olderThan === undefined ? undefined : parseDuration(olderThan)
   if (olderThan !== undefined && olderThanMs === undefined)
     faults.push(`--older-than: expected a time such as 90s, 30m, 2h or 7d, got ${olderThan}`)
+  const ageless = AGELESS.filter((status) => olderThan !== undefined && statuses?.includes(status))
+  if (ageless.length > 0)
+    faults.push(`--older-than: documents do not record since when they are ${ageless.join(' or ')}`)
   const most = limit === undefined ? Infinity : Number(limit)
   if (limit !== undefined && !(Number.isSafeInteger(most) && most > 0))
     faults.push(`--limit: expected a whole number from 1, got ${limit}`)

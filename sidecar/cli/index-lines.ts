@@ -3,7 +3,7 @@ import type { Note } from '../indexes/notes.ts'
 import type { IndexRow } from '../indexes/rows.ts'
 import { oneLine } from '../core/visible.ts'
 
-/** One index that is behind. */
+/** A stale index. */
 interface Behind {
   readonly name: string
   readonly changes: number | null
@@ -13,17 +13,16 @@ interface Behind {
 }
 
 /**
- * How far the indexes are, in lines: what was measured now, and what workers have written down of theirs, also in other
- * databases.
+ * Formats the state of indexes: the new measurements, and the notes of workers, also about other databases.
  *
- * @param measured undefined where the server does not tell
+ * @param measured undefined if the server does not report it
  */
 export function indexLines(measured: readonly Measured[] | undefined, notes: readonly Note[]): string[] {
   const { own, others } = behindOf(measured, notes)
   return [summary(measured, own, notes), ...[...own, ...others].map(indexLine).map(oneLine)]
 }
 
-/** Indexes that are behind: of these databases, and of others that workers have written down. */
+/** Stale indexes: of these databases, and of others in the notes of workers. */
 export function behindOf(measured: readonly Measured[] | undefined, notes: readonly Note[]) {
   const noted = new Map(notes.flatMap(({ behind }) => behind.map((row) => [nameOf(row), row] as const)))
   const own = (measured ?? [])
@@ -36,9 +35,9 @@ export function behindOf(measured: readonly Measured[] | undefined, notes: reado
       })
       const row = noted.get(name)
       noted.delete(name)
-      const told = row && fromRow(row)
+      const fromNote = row && fromRow(row)
       const changes = index.trouble === undefined ? index.lag : null
-      return { ...told, name, changes, building: index.isRunning, reason: told?.reason ?? index.trouble }
+      return { ...fromNote, name, changes, building: index.isRunning, reason: fromNote?.reason ?? index.trouble }
     })
   const names = new Set((measured ?? []).map(({ database }) => database))
   const others = [...noted.values()].filter(({ db_name }) => !names.has(db_name)).map(fromRow)
@@ -46,11 +45,11 @@ export function behindOf(measured: readonly Measured[] | undefined, notes: reado
 }
 
 function summary(measured: readonly Measured[] | undefined, behind: readonly Behind[], notes: readonly Note[]): string {
-  if (!measured) return 'the server does not tell how far they are'
+  if (!measured) return 'the server does not report the state of its indexes'
   const kept = notes.reduce((sum, { indexes }) => sum + indexes, 0)
   const late = notes.reduce((sum, { behind }) => sum + behind.length, 0)
-  const all = kept > 0 ? `; ${kept} are kept on the whole server, ${late} of them behind for a while` : ''
-  if (measured.length === 0) return `none in these databases${all}`
+  const all = kept > 0 ? `; workers build ${kept} on the whole server, ${late} of them stale or failing` : ''
+  if (measured.length === 0) return `no indexes in these databases${all}`
   return `${measured.length - behind.length} of ${measured.length} in these databases are up to date${all}`
 }
 
@@ -63,7 +62,7 @@ const nameOf = ({ db_name, ddoc, index }: Pick<IndexRow, 'db_name' | 'ddoc' | 'i
   [db_name, ddoc, ...(index === null ? [] : [index])].join('  ')
 
 function indexLine({ name, changes, seconds, building, reason }: Behind): string {
-  const far = changes === null ? 'behind' : `${changes} ${changes === 1 ? 'change' : 'changes'} behind`
+  const far = changes === null ? 'stale' : `${changes} ${changes === 1 ? 'change' : 'changes'} behind`
   const long = seconds === undefined ? '' : ` for ${Math.round(seconds)} s`
   return `${name}  ${far}${long}${building ? ', being built' : ''}${reason === undefined ? '' : `: ${reason}`}`
 }

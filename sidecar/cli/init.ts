@@ -6,7 +6,7 @@ import { failureOf } from '../core/failure.ts'
 import type { Terminal } from './terminal.ts'
 
 const template = join(dirname(createRequire(import.meta.url).resolve('couchdb-sidecar/package.json')), 'templates/app')
-/** npm leaves files of these names out of a package, or changes them. */
+/** npm leaves files with these names out of a package, or changes them. */
 const RENAMED = { env: '.env', gitignore: '.gitignore' } as const
 const NAME = 'my-app'
 const VERSION = /"(couchdb-sidecar(?:-embedded)?)": "[^"]*"/g
@@ -20,9 +20,9 @@ export async function init(terminal: Pick<Terminal, 'print'>, path: string, vers
   await makeFolder(folder).catch((thrown: unknown) => {
     throw new ConfigError([`init: expected a folder that can be made, got ${folder}: ${failureOf(thrown).reason}`])
   })
-  const there = await readdir(folder)
-  if (there.length > 0) {
-    throw new ConfigError([`init: expected a new or empty folder, got ${folder}, in which there is ${there[0]}`])
+  const entries = await readdir(folder)
+  if (entries.length > 0) {
+    throw new ConfigError([`init: expected a new or empty folder, got ${folder}, in which there is ${entries[0]}`])
   }
   await cp(template, folder, { recursive: true })
   for (const [from, to] of Object.entries(RENAMED)) await rename(join(folder, from), join(folder, to))
@@ -42,19 +42,19 @@ export async function init(terminal: Pick<Terminal, 'print'>, path: string, vers
   )
 }
 
-/** With the folders above it. Node's own `recursive` never ends where a folder takes no others, as in /proc. */
+/** Creates a folder and its parents. Node's own `recursive` never ends if a folder accepts no others, as in /proc. */
 async function makeFolder(folder: string): Promise<void> {
   try {
     await mkdir(folder)
   } catch (thrown) {
     const above = dirname(folder)
-    const isThere = (path: string) =>
+    const isFolder = (path: string) =>
       stat(path).then(
         (stats) => stats.isDirectory(),
         () => false,
       )
-    if (await isThere(folder)) return
-    if ((thrown as NodeJS.ErrnoException).code !== 'ENOENT' || (await isThere(above))) throw thrown
+    if (await isFolder(folder)) return
+    if ((thrown as NodeJS.ErrnoException).code !== 'ENOENT' || (await isFolder(above))) throw thrown
     await makeFolder(above)
     await mkdir(folder)
   }

@@ -12,10 +12,10 @@ export interface ListFlags extends FilterFlags {
   readonly json?: boolean
 }
 
-/** So many lines are shown where nothing says how many. */
+/** Maximum lines if no limit is given. */
 const SHOWN = 100
 
-/** Which documents are stuck, or stand as the flags say: a line for each. */
+/** Prints a line for each document that is stuck, or that the flags select. */
 export async function list(
   terminal: Terminal,
   config: Config,
@@ -44,8 +44,8 @@ export async function list(
     }
   })
   if (json) return
-  if (hasMore && flags.limit === undefined) terminal.note(`these are the first ${shown}; --limit <count> shows more`)
-  else if (shown === 0) terminal.note('no document stands so')
+  if (hasMore && flags.limit === undefined) terminal.note(`showing the first ${shown}; --limit <count> shows more`)
+  else if (shown === 0) terminal.note('no document matches')
 }
 
 function lineOf(database: string, { id, type, handledIn, status, since, code, reason, nextAt }: Standing): string {

@@ -10,10 +10,10 @@ import { checkWebhooks, type WebhookSettings } from '../webhooks/bind-webhooks.t
 import { readJsonHandlers } from '../webhooks/json-handlers.ts'
 
 /**
- * Loads the modules of `SIDECAR_HANDLERS`, TypeScript or JavaScript, and puts their tables together.
+ * Loads the modules of `SIDECAR_HANDLERS`, TypeScript or JavaScript, and joins their tables.
  *
- * @param paths as they were given, relative to the working directory
- * @throws ConfigError with a fault for each module that is not one
+ * @param paths as given, relative to the working directory
+ * @throws ConfigError with a fault for each invalid module
  */
 export async function loadHandlers(paths: readonly string[]): Promise<LoadedHandlers> {
   const faults: string[] = []
@@ -30,26 +30,26 @@ export async function loadHandlers(paths: readonly string[]): Promise<LoadedHand
   return joinHandlers(loaded)
 }
 
-/** The same, of these settings, which have to allow its webhooks. Throws `ConfigError`. */
+/** Like `loadHandlers`; the settings must also allow the webhooks. Throws `ConfigError`. */
 export async function loadHandlersFor(config: Pick<Config, 'handlers'> & WebhookSettings): Promise<LoadedHandlers> {
   const handlers = await loadHandlers(config.handlers)
   checkWebhooks(handlers, config)
   return handlers
 }
 
-/** Node names the file that asks, with a suffix of tsx, and not what to do. */
+/** Adds what to do: Node names only the importing file, with a suffix of tsx. */
 function reasonOf(thrown: unknown): string {
   const { code, reason: text } = failureOf(thrown)
   const place = placeIn((thrown as Error | undefined)?.stack)
   const reason = place === undefined || text.includes(place) ? text : `${text} (${place})`
   const missing = /^Cannot find (?:module|package) '((?!file:)[^./][^']*)'/.exec(text)?.[1]
   if (missing === undefined || !/^(ERR_)?MODULE_NOT_FOUND$/.test(code)) return reason
-  return `it imports ${missing}, which is not installed beside it: run "npm install ${missing}" in its folder, or a folder above`
+  return `it imports ${missing}, which is not installed: run "npm install ${missing}" in its folder, or a folder above`
 }
 
 const JAVASCRIPT = /\.[cm]?js$/
 
-/** In a folder that does not say `"type": "module"`, TypeScript is CommonJS, with its exports a step further down. */
+/** In a folder without `"type": "module"`, TypeScript is CommonJS: its exports are one level deeper. */
 type MaybeCommonJs = Partial<HandlersModule> & { readonly default?: Partial<HandlersModule> }
 
 async function importModule(path: string): Promise<HandlersModule> {
@@ -66,7 +66,7 @@ async function importModule(path: string): Promise<HandlersModule> {
   return made as HandlersModule
 }
 
-/** Node's own way where it will do: tsx takes a thread of its own on Node 20, and with it 50 MB. */
+/** Uses Node's own `import` if possible: tsx starts a thread on Node 20, which takes 50 MB. */
 async function importAny(url: string): Promise<unknown> {
   try {
     if (JAVASCRIPT.test(url)) return await import(url)

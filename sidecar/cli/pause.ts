@@ -14,7 +14,7 @@ import { operatorIn, withCouch } from './connect.ts'
 import { oneLine } from '../core/visible.ts'
 import type { Terminal } from './terminal.ts'
 
-/** No run of these handlers begins any more, or again: by `type/state`, in all databases and workers. */
+/** Pauses or resumes handlers, named `type/state`, in all databases and workers. */
 export async function setPaused(
   terminal: Terminal,
   config: Config,
@@ -26,7 +26,7 @@ export async function setPaused(
     if (paused) await checkNames('pause', control, names, terminal)
     const change = { paused: paused || null }
     await changeHandlers(control, names, change, { by: operatorIn(config), signal: terminal.signal })
-    for (const name of names) terminal.print(oneLine(paused ? pausedLine(name) : `${name} goes on`))
+    for (const name of names) terminal.print(oneLine(paused ? pausedLine(name) : `${name} is resumed`))
   })
 }
 
@@ -35,7 +35,7 @@ export interface SetFlags {
   readonly limit?: string
 }
 
-/** How many runs of these handlers there are at the same time, and in a time: by `type/state`, in all workers. */
+/** Sets concurrency and rate limit of handlers, named `type/state`, on all workers. */
 export async function setHandlers(
   terminal: Terminal,
   config: Config,
@@ -66,9 +66,9 @@ function changeFrom({ concurrency, limit }: SetFlags): HandlerChange {
 }
 
 const pausedLine = (name: string) =>
-  `${name} is paused: what runs goes on to its end, nothing else begins. To let it go on: couchdb-sidecar resume ${shellWord(name)}`
+  `${name} is paused: running attempts finish, no other starts. To resume: couchdb-sidecar resume ${shellWord(name)}`
 
-/** A name that no running worker has is a mistake; where none runs it cannot be known. */
+/** Refuses a name that no running worker has. If no worker runs, names cannot be checked. */
 async function checkNames(
   command: string,
   control: Database,
@@ -76,6 +76,6 @@ async function checkNames(
   { note, signal }: Terminal,
 ): Promise<void> {
   const faults = await unknownHandlers(control, names, signal)
-  if (!faults) return note('no worker is running: whether there are such handlers is not known')
+  if (!faults) return note('no worker is running: the names of the handlers cannot be checked')
   if (faults.length > 0) throw new ConfigError(faults.map((fault) => `${command}: ${fault}`))
 }

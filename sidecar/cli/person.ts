@@ -8,7 +8,7 @@ import { actOnOne } from '../docstate/operator/actions.ts'
 import { operatorIn, withCouch } from './connect.ts'
 import type { Terminal } from './terminal.ts'
 
-/** The devices and channels of one address. */
+/** Prints the devices and channels of one user. */
 export async function showPerson(
   terminal: Terminal,
   config: Config,
@@ -23,9 +23,9 @@ export async function showPerson(
       devices: devices.map(({ _id, name = null, state }) => ({ id: _id, name, state })),
       channels: channels.map(({ _id, name, state, database }) => ({ id: _id, name, state, database })),
     }
-    if (isCut) note('very many devices wait to be confirmed: some were not looked at')
+    if (isCut) note('too many devices wait to be confirmed: some were not searched')
     if (json) return print(JSON.stringify(shown))
-    if (!account && devices.length === 0) throw new SidecarError('not-found', `there is no user ${address}`)
+    if (!account && devices.length === 0) throw new SidecarError('not-found', `no user has the address ${address}`)
     print(account ? `account  ${shown.account}` : 'no account yet: no device is confirmed')
     for (const { id, name, state } of shown.devices)
       print(oneLine(`device   ${id}  ${String(state)}${name === null ? '' : `  ${name}`}`))
@@ -38,7 +38,7 @@ export async function showPerson(
 export const revokeDevice = (terminal: Terminal, config: Config, id: string): Promise<void> =>
   act(terminal, config, id, 'revoked', revokeBy)
 
-/** Sends its owner another mail. */
+/** Sends the confirmation mail of a device again. */
 export const mailDeviceAgain = (terminal: Terminal, config: Config, id: string): Promise<void> =>
   act(terminal, config, id, 'to be mailed again', mailAgainBy)
 
@@ -55,9 +55,9 @@ async function act(
     if (result.kind === 'done') return terminal.print(oneLine(`${id} is ${done}`))
     const why = {
       'not-found': `there is no device "${id}"`,
-      'nothing-to-do': `${id} is no device, or in a state where nothing is to be done`,
-      changed: `${id} changed meanwhile, and is left as it is now`,
-      refused: `${id} is refused by the database`,
+      'nothing-to-do': `${id} is not a device, or its state does not allow this`,
+      changed: `${id} changed in the meantime and was left as it is`,
+      refused: `CouchDB refused the change of ${id}`,
     }[result.kind]
     throw new SidecarError(result.kind, oneLine(why))
   })

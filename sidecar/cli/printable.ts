@@ -1,7 +1,7 @@
 import { oneLine, printable } from '../core/visible.ts'
 import type { Terminal } from './terminal.ts'
 
-/** The terminal, on which nothing but text comes. */
+/** Wraps a terminal so that only printable text reaches it. */
 export const withPrintable = ({ print, note, redraw, ...terminal }: Terminal): Terminal => ({
   ...terminal,
   print: (text) => print(printable(text)),
@@ -9,7 +9,7 @@ export const withPrintable = ({ print, note, redraw, ...terminal }: Terminal): T
   redraw: redraw && ((line) => redraw(oneLine(line))),
 })
 
-/** JSON whose texts hold escapes in place of controls: pino-pretty prints texts as they are. */
+/** Escapes control characters in the texts of JSON: pino-pretty prints texts as they are. */
 export const shownJson = (line: string): string =>
   printable(line).replace(/\\(u[0-9a-f]{4}|.)/gi, (escape, what: string) =>
     /^["\\/nt]$/.test(what) ? escape : `\\${escape}`,

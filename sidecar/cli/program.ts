@@ -13,8 +13,8 @@ import { ConfigError, SidecarError } from '../core/errors.ts'
 import { withPrintable } from './printable.ts'
 
 /**
- * The command line. Commands throw; `run` makes an exit code of that. Each command is loaded when it is called, and so are
- * the settings: `version` and `--help` load nothing else.
+ * Creates the command line. Commands throw; `run` returns an exit code. Commands and settings are loaded on use, so
+ * that `version` and `--help` are fast.
  */
 export function createProgram(terminal: Terminal, version: string): Command {
   const program = new Command('couchdb-sidecar')
@@ -64,15 +64,15 @@ export function createProgram(terminal: Terminal, version: string): Command {
     await start(terminal, config, version)
   })
 
-  add('deploy', 'bring the design documents into the databases')
+  add('deploy', 'deploy the design documents to the databases')
     .option('--dry-run', 'only show what would change')
     .option('--ddocs <folder>', 'a folder of your own design documents, for --database')
     .option('--database <name>', "the database that gets them, or a glob: 'userdb-*'")
     .option('--prune', 'remove design documents that the folder does not have')
-    .option('--rollback', 'take back what a deploy has left unfinished')
-    .option('--take-over', 'go on also where another deploy seems to be at work')
-    .option('--no-disk-check', 'build indexes also where the disk seems too small')
-    .option('--remove-machines', 'take out machines that no handlers declare any more, and their guard')
+    .option('--rollback', 'undo a deploy that is not complete')
+    .option('--take-over', 'deploy even if another deploy seems to be running')
+    .option('--no-disk-check', 'build indexes even if the disk seems too small')
+    .option('--remove-machines', 'remove state machines that no handler module declares any more')
     .option('--target <dialect>', 'es2017, or es5 for SpiderMonkey 1.8.5 (default: what the server needs)')
     .action(async (options: DeployFlags, command: Command) => {
       const config = await readConfig(command, terminal)
@@ -80,8 +80,8 @@ export function createProgram(terminal: Terminal, version: string): Command {
       await deploy(terminal, config, options)
     })
 
-  add('status', 'count the documents of each type by state; tell how far the indexes are, and who works')
-    .option('--stuck', 'which documents do not go on: why, since when, and what brings them on')
+  add('status', 'count documents by type and state; show indexes, workers and handlers')
+    .option('--stuck', 'list stuck documents: why, since when, and the command that mends them')
     .option('--json', 'as JSON')
     .action(async (options: StatusFlags, command: Command) => {
       const config = await readConfig(command, terminal)
@@ -89,7 +89,7 @@ export function createProgram(terminal: Terminal, version: string): Command {
       await status(terminal, config, options)
     })
 
-  add('explain', 'tell what happens to one document, and why')
+  add('explain', 'explain what happens to one document, and why')
     .argument('<db>', 'its database')
     .argument('<docid>', 'its id')
     .option('--json', 'as JSON')
@@ -99,7 +99,7 @@ export function createProgram(terminal: Terminal, version: string): Command {
       await explainOne(terminal, config, { db, id }, options)
     })
 
-  add('canary', 'send a document the whole way: written, found, claimed, handled, saved; tell how long it took')
+  add('canary', 'test the whole path with a document: write, find, claim, handle, save; print the time it took')
     .option('--within <time>', 'how long it may take', '10s')
     .option('--json', 'as JSON')
     .action(async (options: CanaryFlags, command: Command) => {
@@ -108,8 +108,8 @@ export function createProgram(terminal: Terminal, version: string): Command {
       await canary(terminal, config, options)
     })
 
-  addFilter(add('list', 'list documents that failed, are parked, or wait for their next try'))
-    .argument('[db]', "a database, or a glob: 'userdb-*' (default all that the settings name)")
+  addFilter(add('list', 'list documents that failed, are parked, or wait for their next attempt'))
+    .argument('[db]', "a database, or a glob: 'userdb-*' (default: all in the settings)")
     .option('--json', 'as JSON, a line for each document')
     .action(async (db: string | undefined, options: ListFlags, command: Command) => {
       const config = await readConfig(command, terminal)
@@ -121,21 +121,21 @@ export function createProgram(terminal: Terminal, version: string): Command {
     addFilter(add(name, description))
       .argument('<db>', "its database; without an id also a glob: 'userdb-*'")
       .argument('[docid]', 'its id')
-      .option('--all', 'all that failed, are parked, or wait for their next try')
-      .option('--dry-run', 'only count those that are meant')
+      .option('--all', 'all that failed, are parked, or wait for their next attempt')
+      .option('--dry-run', 'only count the selected documents')
       .option('--json', 'as JSON, a line for each document')
 
   addAction(
     'retry',
-    'bring documents that failed, are parked or wait for their next try back to their handlers',
+    'run the handlers again for documents that failed, are parked, or wait for their next attempt',
   ).action(async (db: string, id: string | undefined, options: ActFlags, command: Command) => {
     const config = await readConfig(command, terminal)
     const { retryDocuments } = await import('./act.ts')
     await retryDocuments(terminal, config, { db, id }, options)
   })
 
-  addAction('discard', 'end what is to be done with documents that failed, are parked or wait; --undo takes it back')
-    .option('--undo', 'let discarded documents stand as they stood before')
+  addAction('discard', 'give up documents that failed, are parked, or wait; --undo restores them')
+    .option('--undo', 'restore the status that discarded documents had')
     .action(async (db: string, id: string | undefined, options: ActFlags, command: Command) => {
       const config = await readConfig(command, terminal)
       const { discardDocuments } = await import('./act.ts')
@@ -158,8 +158,8 @@ export function createProgram(terminal: Terminal, version: string): Command {
         const config = await readConfig(command, terminal)
         await (await import('./person.ts'))[act](terminal, config, id)
       })
-  addDevice('revoke', 'end the access of a device, for good', 'revokeDevice')
-  addDevice('mail', 'send the mail again that confirms a device', 'mailDeviceAgain')
+  addDevice('revoke', 'end the access of a device for good', 'revokeDevice')
+  addDevice('mail', 'send the confirmation mail of a device again', 'mailDeviceAgain')
 
   const addPause = (name: string, description: string, paused: boolean) =>
     add(name, description)
@@ -169,13 +169,13 @@ export function createProgram(terminal: Terminal, version: string): Command {
         const { setPaused } = await import('./pause.ts')
         await setPaused(terminal, config, handlers, paused)
       })
-  addPause('pause', 'let no run of a handler begin, in all workers; what comes waits', true)
-  addPause('resume', 'let a handler go on that is paused', false)
+  addPause('pause', 'stop starting a handler, on all workers; its documents wait', true)
+  addPause('resume', 'start a paused handler again', false)
 
-  add('set', 'change how many runs of a handler there are, in all workers, without a deploy')
+  add('set', 'change the concurrency or rate limit of a handler, on all workers, without a deploy')
     .argument('<handlers...>', 'by type and state: order/paid')
-    .option('--concurrency <count>', "at the same time in each process; or default: as the handler's options say")
-    .option('--limit <count/time>', 'that begin in a time, in all workers together, such as 600/1m; or default')
+    .option('--concurrency <count>', "attempts at the same time in each process; or default: the handler's option")
+    .option('--limit <count/time>', 'attempts started in a time, on all workers together, such as 600/1m; or default')
     .action(async (handlers: string[], options: SetFlags, command: Command) => {
       const config = await readConfig(command, terminal)
       const { setHandlers } = await import('./pause.ts')
@@ -189,16 +189,16 @@ export function createProgram(terminal: Terminal, version: string): Command {
   return program
 }
 
-/** The flags that say which documents are meant. */
+/** Adds the flags that select documents. */
 function addFilter(command: Command): Command {
   for (const [flags, meaning] of FILTER_FLAGS) command.option(flags, meaning)
   return command
 }
 
-/** A terminal ends lines itself. */
+/** Removes the last line break: a terminal adds its own. */
 const withoutEnd = (text: string): string => text.replace(/\n$/, '')
 
-/** Every setting is also a flag; the table of settings is the only list of them. */
+/** Adds a flag for every setting. The table of settings is their only list. */
 async function addSettings(command: Command): Promise<void> {
   const { describeSettings } = await import('../config.ts')
   for (const { name, flag, argument, default: byDefault, meaning } of describeSettings()) {
@@ -206,7 +206,7 @@ async function addSettings(command: Command): Promise<void> {
   }
 }
 
-/** The settings as flags, environment and the `.env` file give them. Throws `ConfigError`. */
+/** Reads the settings from flags, environment and `.env` file. Throws `ConfigError`. */
 async function readConfig(command: Command, { env, envFile }: Pick<Terminal, 'env' | 'envFile'>): Promise<Config> {
   const { loadConfig } = await import('../config.ts')
   return loadConfig({ env, flags: await readFlags(command), envFile })
@@ -220,17 +220,17 @@ async function readFlags(command: Command): Promise<Record<string, string | unde
 
 const camelCase = (flag: string) => flag.slice(2).replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
-/** 0 fine, 1 failed, 2 wrong usage or settings. */
+/** 0: success; 1: failure; 2: wrong usage or settings. */
 type ExitCode = 0 | 1 | 2
 
-/** Runs one command to its end, and says on the terminal what went wrong. `args` are those after the program's name. */
+/** Runs one command and prints its errors. `args` are those after the program's name. */
 export async function run(given: Terminal, version: string, args: readonly string[]): Promise<ExitCode> {
   const terminal = withPrintable(given)
   try {
     await createProgram(terminal, version).parseAsync(args, { from: 'user' })
     return 0
   } catch (thrown) {
-    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2 // it has said so itself
+    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2 // commander has printed the error
     for (const line of linesOf(thrown)) terminal.note(line)
     return thrown instanceof ConfigError ? 2 : 1
   }

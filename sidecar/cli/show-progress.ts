@@ -4,24 +4,24 @@ import type { Terminal } from './terminal.ts'
 
 export interface ShownProgress {
   readonly show: (progress: Progress) => void
-  /** Leaves the terminal to what comes next. */
+  /** Clears the line for other output. */
   readonly end: () => void
 }
 
 const PLAIN_EVERY_MS = 5000
 const WIDTH = 12
 
-/** A bar on a terminal; a line every few seconds where there is none. What is done sooner is not told. */
+/** Shows a bar on a terminal, and a line every few seconds elsewhere. Shorter work prints no line. */
 export function showProgress({ redraw, note }: Pick<Terminal, 'redraw' | 'note'>, clock: Clock): ShownProgress {
   let place = ''
   let began: { readonly name: string; readonly at: number; readonly done: number } | undefined
-  let toldAt = clock.ticks()
+  let notedAt = clock.ticks()
 
-  /** On a terminal the end of the line may be cut off. */
-  function tell(bar: string, line: string): void {
+  /** A terminal may cut off the end of the bar's line. */
+  function report(bar: string, line: string): void {
     if (redraw) return redraw(bar)
-    if (clock.ticks() - toldAt < PLAIN_EVERY_MS) return
-    toldAt = clock.ticks()
+    if (clock.ticks() - notedAt < PLAIN_EVERY_MS) return
+    notedAt = clock.ticks()
     note(line)
   }
 
@@ -32,7 +32,7 @@ export function showProgress({ redraw, note }: Pick<Terminal, 'redraw' | 'note'>
     const share = total > 0 ? Math.min(1, done / total) : 1
     const pace = rate > 0 ? paceOf(rate, total - done) : ''
     const figures = `${Math.floor(share * 100)} %, ${grouped(done)} of ${grouped(total)} changes${pace}`
-    tell(`${barOf(share)} ${figures}: ${name}${place}`, `index of ${name}${place}: ${figures}`)
+    report(`${barOf(share)} ${figures}: ${name}${place}`, `index of ${name}${place}: ${figures}`)
   }
 
   function show(progress: Progress): void {
@@ -40,7 +40,7 @@ export function showProgress({ redraw, note }: Pick<Terminal, 'redraw' | 'note'>
     switch (kind) {
       case 'database':
         place = ` (${grouped(progress.number)} of ${grouped(progress.of)} databases)`
-        return tell(database + place, database + place)
+        return report(database + place, database + place)
       case 'warming':
         return warming(`${database}/${progress.ddoc}`, progress.done, progress.total)
       case 'watching': {

@@ -9,7 +9,7 @@ import { withWebhooks } from '../webhooks/bind-webhooks.ts'
 import type { Terminal } from './terminal.ts'
 import { ConfigError } from '../core/errors.ts'
 
-/** Runs until the signal. The banner is for people: on a terminal, and wherever something embedded needs its address. */
+/** Runs until the signal. Prints a banner on a terminal, and where a reader needs the embedded server's address. */
 export async function start(terminal: Terminal, config: Config, version: string): Promise<void> {
   const log = await terminal.createLog(config.logLevel)
   const [handlers, templates] = await checkAll([
@@ -19,9 +19,9 @@ export async function start(terminal: Terminal, config: Config, version: string)
   ])
   const ended = endedNode(process.versions.node, systemClock.now())
   for (const doubt of [...(ended ? [ended] : []), ...listDoubts(handlers)]) log.warn(doubt)
-  const tell = () =>
+  const logStop = () =>
     log.info({ graceMs: config.graceMs }, 'Waiting for running handlers to finish. Press Ctrl-C again to exit now.')
-  terminal.signal.addEventListener('abort', tell, { once: true })
+  terminal.signal.addEventListener('abort', logStop, { once: true })
   await withWebhooks(handlers, config, version, (bound) =>
     runSidecar(
       {
@@ -50,7 +50,7 @@ export async function start(terminal: Terminal, config: Config, version: string)
   log.info('stopped')
 }
 
-/** The last day of security fixes of each release line (https://github.com/nodejs/Release). Others have ended before. */
+/** Last day of security fixes per release line (https://github.com/nodejs/Release). Other lines have ended before. */
 const LAST_DAYS: Readonly<Record<number, string>> = {
   20: '2026-04-30',
   22: '2027-04-30',
@@ -61,7 +61,7 @@ const LAST_DAYS: Readonly<Record<number, string>> = {
 const NEWEST = 26
 const either = new Intl.ListFormat('en-GB', { type: 'disjunction' }) // `22, 24 or 26`
 
-/** What is to be said of this version of Node, if it gets no security fixes any more. @param now milliseconds since the epoch */
+/** Returns a warning if this version of Node gets no more security fixes. `now` is in milliseconds since the epoch. */
 export function endedNode(version: string, now: number): string | undefined {
   const line = parseInt(version)
   const lastDay = LAST_DAYS[line]
@@ -75,14 +75,14 @@ export function endedNode(version: string, now: number): string | undefined {
   return `Node ${version} has had no security fixes${since}: run the sidecar on Node ${other}`
 }
 
-/** What runs where, and what to do next: to try it out where something is embedded, to operate it otherwise. */
+/** Text with the addresses and the next steps: for a trial if a part is embedded, otherwise for operation. */
 export function banner(addresses: Addresses, config: Config, version: string): string {
   const { sidecar, couch, mail } = addresses
   const database = couch.embedded ? couch.url : hideCredentials(couch.url)
   const lines = [
     `couchdb-sidecar ${version}`,
     '',
-    `  Sidecar   ${sidecar}/   in a browser: what is stuck, and the buttons; sign in with a name of CouchDB`,
+    pageLine(sidecar),
     `  CouchDB   ${database}${couch.embedded ? '   embedded server, in memory: gone when this ends' : ''}`,
     `  Mail      ${mail ? (mail.page ?? mail.smtpUrl) : hideCredentials(config.smtpUrl ?? '')}${mail ? catcherNote(mail.page) : ''}`,
     '',
@@ -94,13 +94,17 @@ export function banner(addresses: Addresses, config: Config, version: string): s
   return lines.join('\n')
 }
 
-/** With the settings of the sidecar, from any machine that reaches CouchDB. */
+/** Line of the banner about the operator's page. `sidecar`: URL without a trailing slash. */
+export const pageLine = (sidecar: string) =>
+  `  Sidecar   ${sidecar}/   open it in a browser to find and retry stuck documents; sign in with a CouchDB account`
+
+/** For any machine that reaches CouchDB, with the settings of the sidecar. */
 const COMMANDS = [
   'In another terminal, with the same settings:',
   '',
-  '  couchdb-sidecar canary                 does it work? A document goes the whole way',
-  '  couchdb-sidecar status --stuck         what does not go on, why, and what to type',
-  '  couchdb-sidecar explain <db> <docid>   what happens to one document',
+  '  couchdb-sidecar canary                 test the whole path with a document',
+  '  couchdb-sidecar status --stuck         stuck documents, the reasons, and the commands that mend them',
+  '  couchdb-sidecar explain <db> <docid>   what happens to one document, and why',
   '',
 ]
 
@@ -120,7 +124,7 @@ function registering({ couch, mail }: Addresses, { controlDb }: Config, database
   ]
 }
 
-/** With it `curl` asks for the password. */
+/** This option makes `curl` prompt for the password. */
 export function userOption(url: string): string {
   const user = decodeURIComponent(new URL(url).username)
   return user && `-u '${user.replaceAll("'", "'\\''")}' `
@@ -139,9 +143,9 @@ export function hideCredentials(url: string): string {
 }
 
 /**
- * The results of all checks, or the faults of all of them at once, so that the operator mends them together.
+ * Returns the results of all checks. Throws all their faults at once, so that the operator corrects them together.
  *
- * @throws ConfigError, or the first error that is none
+ * @throws ConfigError, or the first other error
  */
 export async function checkAll<const T extends readonly unknown[]>(checks: {
   readonly [K in keyof T]: () => T[K] | Promise<T[K]>

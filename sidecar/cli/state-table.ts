@@ -1,31 +1,31 @@
 import type { StateCount } from '../docstate/operator/count-documents.ts'
 import { oneLine } from '../core/visible.ts'
 
-/** What was counted in one database. */
+/** Document counts of one database. */
 export interface Counted {
   readonly database: string
-  /** Undefined where there is no design document to count by. */
+  /** Undefined if no design document exists to count by. */
   readonly counts: readonly StateCount[] | undefined
 }
 
 export const NOT_DEPLOYED = 'not deployed yet: run "couchdb-sidecar deploy", or start the sidecar'
 
 const notes: Readonly<Record<string, string>> = {
-  parked: 'a worker was lost: "couchdb-sidecar retry" after a look',
-  retry: 'failed, will be tried again',
-  failed: 'for good: "couchdb-sidecar list" tells why',
+  parked: 'a worker was lost: check the effect, then run "couchdb-sidecar retry"',
+  retry: 'an attempt failed, the next one is scheduled',
+  failed: 'for good: "couchdb-sidecar list" shows the reason',
 }
-/** Of those that need a look, so many databases are named. */
+/** Maximum databases named for documents that need attention. */
 const NAMED = 3
 
-/** The documents of one database, by type and state. */
+/** Formats the documents of one database, by type and state. */
 export function tableOf({ database, counts }: Counted): string {
   if (!counts) return `${database}\n  ${NOT_DEPLOYED}`
   if (counts.length === 0) return `${database}\n  no documents with a type and a state`
   return [database, ...linesOf(counts.map((one) => ({ ...one, where: '' })))].join('\n')
 }
 
-/** The documents of many databases together. Where something needs a look, it is said in which. */
+/** Formats the documents of many databases together. A row that needs attention names its databases. */
 export function tableOfMany(pattern: string, counted: readonly Counted[]): string {
   const sums = new Map<string, StateCount & { readonly databases: readonly string[] }>()
   for (const { database, counts = [] } of counted) {
@@ -40,7 +40,7 @@ export function tableOfMany(pattern: string, counted: readonly Counted[]): strin
   return [
     `${pattern} (${counted.length} databases)`,
     ...(rows.length > 0 ? linesOf(rows) : ['  no documents with a type and a state']),
-    ...(missing > 0 ? [`  ${missing} of them ${NOT_DEPLOYED}`] : []),
+    ...(missing > 0 ? [`  ${missing} of them ${missing === 1 ? 'is' : 'are'} ${NOT_DEPLOYED}`] : []),
   ].join('\n')
 }
 

@@ -24,7 +24,7 @@ import { eachDatabase } from './each-database.ts'
 import { stuckLines } from './stuck-lines.ts'
 import { whileBuilding } from './while-building.ts'
 
-/** Of more databases of one glob than these the documents are counted together, and the indexes are not asked. */
+/** If a glob matches more databases, they are counted together, and their indexes are not read. */
 const FEW = 5
 
 export interface StatusFlags {
@@ -32,7 +32,7 @@ export interface StatusFlags {
   readonly json?: boolean
 }
 
-/** How many documents of each type are in which state, and how they stand there; how far the indexes are; which workers there are. */
+/** Prints the documents by type, state and status, the indexes' progress, the workers and the handlers. */
 export async function status(terminal: Terminal, config: Config, { stuck, json }: StatusFlags = {}): Promise<void> {
   const print = (value: unknown, text: () => string) => terminal.print(json ? JSON.stringify(value, null, 2) : text())
   await withCouch(config, async (couch) => {
@@ -65,10 +65,10 @@ export async function status(terminal: Terminal, config: Config, { stuck, json }
         .map(({ database, counts }) => ({ database, counts: counts ?? null }))
       return print({ databases, indexes: indexes.behind, workers, handlers, faults, settings }, () => '')
     }
-    const notAsked = [...groups].filter(([, names]) => names.length > FEW).map(([pattern]) => pattern)
-    const others = notAsked.map((pattern) => `of ${pattern}: GET /_indexes of a sidecar tells`)
+    const omitted = [...groups].filter(([, names]) => names.length > FEW).map(([pattern]) => pattern)
+    const others = omitted.map((pattern) => `for ${pattern}, use GET /_indexes of a sidecar`)
     terminal.print(['indexes', ...indexes.lines, ...others].join('\n  '))
-    terminal.print(`workers\n${workers.length > 0 ? workers.map(lineOf).join('\n') : '  none is running'}`)
+    terminal.print(`workers\n${workers.length > 0 ? workers.map(lineOf).join('\n') : '  no worker is running'}`)
     const all = [...lines, ...settingLines(settings)]
     if (all.length > 0) terminal.print(['handlers', ...all].join('\n  '))
   })
@@ -77,22 +77,22 @@ export async function status(terminal: Terminal, config: Config, { stuck, json }
 function settingLines(settings: HandlerSettings): string[] {
   return Object.entries(settings).map(([name, { paused, concurrency, limit }]) => {
     const parts = [
-      ...(paused ? [`paused: couchdb-sidecar resume ${shellWord(name)}`] : []),
+      ...(paused ? [`paused (to resume: couchdb-sidecar resume ${shellWord(name)})`] : []),
       ...(concurrency === undefined ? [] : [`concurrency ${concurrency}`]),
       ...(limit === undefined ? [] : [`limit ${limit.count} in ${limit.per}`]),
     ]
-    return oneLine(`${name}  set while it runs (${settingsId('handlers')}): ${parts.join(', ') || 'nothing'}`)
+    return oneLine(`${name}  live settings (${settingsId('handlers')}): ${parts.join(', ') || 'none'}`)
   })
 }
 
 interface Handlers {
   readonly handlers: readonly Pick<Registration, 'type' | 'state' | 'mode' | 'options'>[]
   readonly lines: readonly string[]
-  /** Why they cannot be loaded. */
+  /** Why the handlers cannot be loaded. */
   readonly faults: readonly string[]
 }
 
-/** Of the handlers in the settings: what they say of themselves. */
+/** Describes the handlers in the settings by their own options. */
 async function handlersIn({ handlers }: Config): Promise<Handlers> {
   if (handlers.length === 0) return { handlers: [], lines: [], faults: [] }
   try {
@@ -122,14 +122,14 @@ async function indexesIn(
   return { lines: indexLines(measured, notes), behind: [...own, ...others] }
 }
 
-/** Times are those of the worker's own clock. */
+/** Times come from the worker's own clock. */
 const lineOf = ({ role, id, registeredAt, seenAt }: Listed) =>
   oneLine(`  ${role}  ${id}  since ${registeredAt}, last heartbeat ${seenAt ?? 'none'}`)
 
-/** Asked at once. */
+/** Maximum databases counted at once. */
 const TOGETHER = 16
 
-/** Counts in each of these databases, in their order; shows how far it is, where there are many. */
+/** Counts the documents of each database, in the given order. Shows the progress if the databases are many. */
 export async function countDatabases(
   couch: Couch,
   databases: readonly string[],

@@ -1,12 +1,12 @@
 import type { StuckGroup } from '../databases/stuck.ts'
 import { oneLine } from '../core/visible.ts'
 
-/** For people. */
+/** Formats the groups as lines. */
 export function stuckLines(groups: readonly StuckGroup[]): string[] {
-  if (groups.length === 0) return ['nothing is stuck']
+  if (groups.length === 0) return ['no document is stuck']
   return groups.flatMap(({ databases, type, state, status, count, since, code, why, next, example }) => {
     const reason = [code, why].filter(Boolean).join(': ')
-    const old = since === undefined ? '' : `, the oldest since ${since}`
+    const old = since === undefined ? '' : `, oldest since ${since}`
     const such =
       example === undefined
         ? ''

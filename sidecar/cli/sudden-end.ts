@@ -1,4 +1,4 @@
-/** A handler can end the process: by `process.exit`, or by an exception that nothing catches, in a timer that it left running. */
+/** Handles a sudden end: a handler calls `process.exit`, or leaves a timer that throws an uncaught exception. */
 import { inspect } from 'node:util'
 import type { Logger } from 'pino'
 import { SidecarError } from '../core/errors.ts'
@@ -7,9 +7,9 @@ import { currentDocument } from '../docstate/current-document.ts'
 
 export interface SuddenEndOptions {
   readonly stopping: AbortController
-  /** As far as one was made. */
+  /** Undefined until a log exists. */
   readonly log: () => Logger | undefined
-  /** Synchronous: in `exit` nothing else is written. */
+  /** Synchronous: the event `exit` allows no other output. */
   readonly note: (text: string) => void
 }
 
@@ -21,8 +21,8 @@ export interface SuddenEnd {
 const MAX_TEXT = 5000
 
 /**
- * An exception that nothing catches ends the process, as in Node, but in good order: handlers that run may end, and what came
- * of them is saved. `process.exit` in a handler always ends with an error. Both are logged with the document.
+ * Lets an uncaught exception of a handler end the process in good order: running handlers finish, and their outcomes
+ * are saved. `process.exit` in a handler always ends with an error. Both are logged with the document.
  */
 export function watchSuddenEnds({ stopping, log, note }: SuddenEndOptions): SuddenEnd {
   let isEnding = false

@@ -6,7 +6,7 @@ import type { LoadedHandlers } from '../docstate/handlers.ts'
 import { loadTemplates } from '../mail/templates.ts'
 import { createHandlerTables, type HandlerTables } from '../databases/handler-tables.ts'
 
-/** What a sidecar with these settings handles where, for commands that only show it. */
+/** Handlers by database for a sidecar with these settings, for commands that only show them. */
 export const tablesFor = (couch: Couch, config: Config, handlers: LoadedHandlers): HandlerTables =>
   createHandlerTables({
     ...{ config, handlers, couch, compiler: createCompiler(), templates: loadTemplates(), clock: systemClock },

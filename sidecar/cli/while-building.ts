@@ -7,33 +7,36 @@ import type { Terminal } from './terminal.ts'
 
 export interface Waiting {
   readonly couch: Couch
-  /** Whose index is asked for. */
+  /** Database with the requested index. */
   readonly database: string
   readonly terminal: Pick<Terminal, 'note' | 'signal'>
-  /** Between two notes. Default 5 s. */
+  /** Pause between two notes. Default 5 s. */
   readonly everyMs?: number
 }
 
-/** An answer of a busy server is no news, and no reason to wait long for it. */
+/** Timeout of a request for tasks, milliseconds: progress of a busy server is not worth a long wait. */
 const TASKS_MS = 5000
 
 /**
- * Waits for an answer that an index may have to be built for, which takes CouchDB minutes or hours where there are
- * many documents, and says meanwhile how far that is. Ends with `asking`, or with the terminal's signal.
+ * Waits for an answer that may need an index built, and prints the progress. With many documents, CouchDB needs minutes
+ * or hours for it. Ends with `asking`, or with the terminal's signal.
  */
 export async function whileBuilding<T>(asking: Promise<T>, waiting: Waiting): Promise<T> {
   const answered = new AbortController()
   const stop = () => answered.abort(new Error('answered'))
   const { signal } = answered
-  const [answer] = await Promise.all([asking.finally(stop), tell(waiting, signal).catch(ignoreEnd(signal))])
+  const [answer] = await Promise.all([asking.finally(stop), printProgress(waiting, signal).catch(ignoreEnd(signal))])
   return answer
 }
 
-/** Until the signal. */
-async function tell({ couch, database, terminal, everyMs = 5000 }: Waiting, signal: AbortSignal): Promise<never> {
+/** Prints notes until the signal. */
+async function printProgress(
+  { couch, database, terminal, everyMs = 5000 }: Waiting,
+  signal: AbortSignal,
+): Promise<never> {
   for (;;) {
     await systemClock.sleep(everyMs, signal)
-    terminal.note(`${await findProgress(couch, database, signal)}; waiting (Ctrl-C ends)`)
+    terminal.note(`${await findProgress(couch, database, signal)}; waiting (press Ctrl-C to stop)`)
   }
 }
 
@@ -41,16 +44,16 @@ const ignoreEnd = (signal: AbortSignal) => (thrown: unknown) => {
   if (!signal.aborted) throw thrown
 }
 
-/** Only a server admin may ask for the tasks; others learn that there is no answer yet, and no more. */
+/** Only a server admin may read the tasks. Other users see only that no answer has come yet. */
 async function findProgress(couch: Couch, database: string, signal: AbortSignal): Promise<string> {
   try {
     const tasks = await readIndexerTasks(couch, { signal, timeoutMs: TASKS_MS })
     const ours = tasks.filter((task) => task.database === database && task.ddoc === `_design/${DDOC}`)
     const sum = (field: 'changesDone' | 'changesTotal') => ours.reduce((n, task) => n + task[field], 0)
-    if (ours.length === 0) return `no answer about ${database} yet`
+    if (ours.length === 0) return `CouchDB has not answered for ${database} yet`
     return `CouchDB is building the index of ${database}: ${sum('changesDone')} of ${sum('changesTotal')} changes`
   } catch (thrown) {
     if (!isCouchError(thrown)) throw thrown
-    return `no answer about ${database} yet; CouchDB may be building its index`
+    return `CouchDB has not answered for ${database} yet and may be building an index`
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Every setting, once: its name, what it may be, its default and what it is for. The types, the check, `--help` and
- * the table in docs/settings.md follow from here.
+ * All settings, each defined once: name, values, default and meaning. The types, the check, `--help` and the table in
+ * docs/settings.md follow from here.
  */
 import { z } from 'zod'
 import {
@@ -20,14 +20,12 @@ import {
 } from './values.ts'
 
 export interface SettingInfo {
-  /** What stands for the value in `--help`. */
+  /** Placeholder of the value in `--help`. */
   readonly argument: string
   readonly meaning: string
-  /** What holds without the setting, where that is not a default value. */
+  /** Effect of a missing setting, if that is not a default value. */
   readonly none?: string
-  /**
-   * May also come from a file (`NAME_FILE`), and is printed with care: `word` not at all, `url` without its password.
-   */
+  /** May also come from a file (`NAME_FILE`). Output masks it: all of a `word`, the password of a `url`. */
   readonly secret?: 'url' | 'word'
 }
 
@@ -36,36 +34,36 @@ const described = <T extends z.ZodType>(schema: T, info: SettingInfo): T => sche
 export const settings = z.object({
   COUCHDB_URL: described(httpUrl('http://user:password@host:5984', 'allowed').optional(), {
     argument: 'url',
-    meaning: 'the CouchDB server',
+    meaning: 'URL of the CouchDB server',
     none: 'none: embedded server',
     secret: 'url',
   }),
   COUCHDB_USER: described(z.string().optional(), {
     argument: 'name',
-    meaning: 'user name, where it is not in the address',
+    meaning: 'user name, if COUCHDB_URL contains none',
     none: 'none',
     secret: 'word',
   }),
   COUCHDB_PASSWORD: described(z.string().optional(), {
     argument: 'word',
-    meaning: 'the password of that user',
+    meaning: 'password of COUCHDB_USER',
     none: 'none',
     secret: 'word',
   }),
   COUCHDB_PUBLIC_URL: described(httpUrl('https://couch.example.com', 'forbidden').optional(), {
     argument: 'url',
-    meaning: 'base URL of CouchDB as devices reach it; the addresses given to devices begin with it',
+    meaning: 'base URL of CouchDB for devices; the addresses in their documents begin with it',
     none: 'the same as COUCHDB_URL',
   }),
   SMTP_URL: described(smtpUrl.optional(), {
     argument: 'url',
-    meaning: 'the mail server',
+    meaning: 'URL of the mail server',
     none: 'none: embedded mail catcher',
     secret: 'url',
   }),
   SIDECAR_PORT: described(whole(0, 65_535).prefault('5985'), {
     argument: 'port',
-    meaning: "port of the sidecar's own HTTP",
+    meaning: "port of the sidecar's HTTP server",
   }),
   SIDECAR_HOST: described(label('a host name or an address, such as 127.0.0.1').prefault('127.0.0.1'), {
     argument: 'host',
@@ -73,7 +71,7 @@ export const settings = z.object({
   }),
   SIDECAR_PUBLIC_URL: described(httpUrl('https://sidecar.example.com', 'forbidden').optional(), {
     argument: 'url',
-    meaning: 'base of the links in mails',
+    meaning: 'base URL of the links in mails',
     none: 'http://localhost:$SIDECAR_PORT',
   }),
   SIDECAR_MAIL_FROM: described(sender.prefault('sidecar@localhost'), {
@@ -88,23 +86,23 @@ export const settings = z.object({
   SIDECAR_MAILS_PER_OWNER: described(whole(1, 1_000_000).prefault('5'), {
     argument: 'number',
     meaning:
-      'maximum mails an hour to one mailbox that one sender may cause; four times as many for all senders together',
+      'maximum mails per hour that one sender may cause to one mailbox; all senders together: four times as many',
   }),
   SIDECAR_INVITES_PER_OWNER: described(whole(0, 1_000_000).prefault('20'), {
     argument: 'number',
-    meaning: 'maximum invitation mails an hour for one owner',
+    meaning: 'maximum invitation mails per hour for one owner',
   }),
   SIDECAR_CHANNELS_PER_OWNER: described(whole(0, 1_000_000).prefault('100'), {
     argument: 'number',
-    meaning: 'maximum channels of one owner, archived ones included; each channel is a database',
+    meaning: 'maximum channels of one owner, including archived channels; each channel is a database',
   }),
   SIDECAR_SHARDS: described(whole(1, 256).prefault('1'), {
     argument: 'number',
-    meaning: 'shards (q) of each database that is made for a user or a channel; databases that exist keep theirs',
+    meaning: 'shards (q) of new databases for users and channels; existing databases keep their shards',
   }),
   SIDECAR_CHANNEL_DDOCS: described(folders.optional(), {
     argument: 'folders',
-    meaning: 'your own design documents for each channel: folders in the couchapp layout, separated by commas',
+    meaning: 'your own design documents for each channel, separated by commas: folders in the couchapp layout',
     none: 'none',
   }),
   SIDECAR_CONFIRM_EXPIRY: described(duration('1s').prefault('24h'), {
@@ -113,15 +111,15 @@ export const settings = z.object({
   }),
   SIDECAR_INBOX_RATE: described(whole(0, 1_000_000).prefault('30'), {
     argument: 'number',
-    meaning: 'documents a minute that the inbox accepts from one address (0: no inbox)',
+    meaning: 'maximum documents per minute that the inbox accepts from one address (0: no inbox)',
   }),
   SIDECAR_INBOX_WAITING: described(whole(1, 100_000_000).prefault('10000'), {
     argument: 'number',
-    meaning: 'maximum devices that wait for their owners; beyond it the inbox refuses new ones',
+    meaning: 'maximum devices that wait for confirmation; beyond it, the inbox refuses new devices',
   }),
   SIDECAR_PROXIES: described(whole(0, 10).prefault('0'), {
     argument: 'number',
-    meaning: 'number of proxies in front of the sidecar; each appends the address of its client to X-Forwarded-For',
+    meaning: 'number of proxies in front of the sidecar; each appends the client address to X-Forwarded-For',
   }),
   SIDECAR_CONTROL_DB: described(database.prefault('control'), {
     argument: 'name',
@@ -129,35 +127,37 @@ export const settings = z.object({
   }),
   SIDECAR_DATABASES: described(databases.optional(), {
     argument: 'names',
-    meaning: 'databases to handle, separated by commas: a name is followed, databases that match a glob are visited',
+    meaning:
+      'databases to handle, separated by commas; named databases are followed, databases that match a glob are visited',
     none: 'the control database',
   }),
   SIDECAR_GLOBAL_CHANGES_DB: described(database.prefault('global_changes'), {
     argument: 'name',
-    meaning: 'the database of database events, which GET /_db_updates serves',
+    meaning: 'database with the database events, which GET /_db_updates serves',
   }),
   SIDECAR_HISTORY_DB: described(database.optional(), {
     argument: 'name',
-    meaning: 'keeps a document for each handled entry, in databases whose names begin so, one for each week',
+    meaning: 'name prefix of the history databases, one for each week; they contain a document for each handled entry',
     none: 'none: no history',
   }),
   SIDECAR_HISTORY_AGE: described(duration('1d').prefault('30d'), {
     argument: 'time',
-    meaning: 'how long the history is kept; a week goes when its last day is older',
+    meaning: 'how long the history is kept; the database of a week is deleted when its last day is older',
   }),
   SIDECAR_HANDLERS: described(modules.optional(), {
     argument: 'paths',
-    meaning: 'your own handlers: modules in TypeScript or JavaScript, or JSON that names webhooks, separated by commas',
+    meaning:
+      'your own handlers, separated by commas: modules in TypeScript or JavaScript, or JSON files that name webhooks',
     none: 'none',
   }),
   SIDECAR_WEBHOOK_HOSTS: described(hosts.optional(), {
     argument: 'hosts',
-    meaning: 'hosts that handlers in other languages may be on, with their ports, separated by commas; * is any text',
+    meaning: 'hosts that webhooks may call, with their ports, separated by commas; * matches any text',
     none: 'none',
   }),
   SIDECAR_WEBHOOK_SECRETS: described(webhookSecrets.optional(), {
     argument: 'words',
-    meaning: 'secrets (whsec_…) with which calls of webhooks are signed, separated by commas: all of them sign',
+    meaning: 'secrets (whsec_…) for the signatures of webhook calls, separated by commas; each secret signs every call',
     none: 'none',
     secret: 'word',
   }),
@@ -172,7 +172,7 @@ export const settings = z.object({
   }),
   SIDECAR_READS: described(whole(1, 10_000).prefault('32'), {
     argument: 'number',
-    meaning: 'maximum databases matching a glob that are read at once, each by a short request',
+    meaning: 'maximum concurrent reads of databases that match a glob; each read is a short request',
   }),
   SIDECAR_MEMORY: described(bytes('64kb').prefault('12mb'), {
     argument: 'size',
@@ -181,7 +181,7 @@ export const settings = z.object({
   SIDECAR_LEASE: described(duration('1s').prefault('30s'), {
     argument: 'time',
     meaning:
-      'a claim that is not renewed for this long may be taken over by another worker; a worker without a heartbeat for half of it is dead',
+      'a claim that is not renewed for this long may be taken over; a worker without a heartbeat for half this time counts as dead',
   }),
   SIDECAR_GRACE: described(duration('0s').prefault('10s'), {
     argument: 'time',
@@ -194,7 +194,7 @@ export const settings = z.object({
         'fatal, error, warn, info, debug, trace or silent',
       )
       .prefault('info'),
-    { argument: 'level', meaning: 'how much is logged' },
+    { argument: 'level', meaning: 'minimum level of logged messages' },
   ),
 })
 
@@ -205,7 +205,7 @@ export const settingNames = Object.keys(settings.shape) as SettingName[]
 
 export const infoOf = (name: SettingName): SettingInfo => settings.shape[name].meta() as unknown as SettingInfo
 
-/** The default as one would write it; `undefined` for a setting without. */
+/** The default as a user would write it; `undefined` for a setting without one. */
 export function defaultOf(name: SettingName): string | undefined {
   const schema: z.ZodType = settings.shape[name]
   return schema instanceof z.ZodPrefault ? String(schema.def.defaultValue) : undefined

@@ -1,6 +1,6 @@
 /**
- * Where the text of a setting comes from: flags before environment before the `.env` file. In each of the three a
- * secret may stand itself or as the name of a file that holds it (`COUCHDB_PASSWORD_FILE`), but not both.
+ * Sources of a setting's text: flags override the environment, which overrides the `.env` file. Each source may hold a
+ * secret itself, or the name of a file with it (`COUCHDB_PASSWORD_FILE`), but not both.
  */
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
@@ -10,11 +10,11 @@ import { infoOf, settingNames, type SettingName } from './settings.ts'
 export type Variables = Readonly<Record<string, string | undefined>>
 
 export interface Sources {
-  /** As `process.env`. */
+  /** Such as `process.env`. */
   readonly env: Variables
-  /** From the command line, by the names of the settings (`SIDECAR_PORT`). */
+  /** Values from the command line, by setting name (`SIDECAR_PORT`). */
   readonly flags?: Variables
-  /** Path of the `.env` file. One that is not there is no fault. */
+  /** Path of the `.env` file. A missing file is no fault. */
   readonly envFile?: string
 }
 
@@ -22,11 +22,11 @@ export interface Found {
   readonly text: string
   /** `flag`, `environment`, the `.env` file, or the file that holds the secret. */
   readonly from: string
-  /** True if the text is what a secret's file holds. */
+  /** True if the text was read from the file of a secret. */
   readonly fromFile: boolean
 }
 
-/** The text of every setting that is set (an empty one is not), each from the source that goes first. */
+/** Returns the texts of the settings, each from the source with the highest priority. An empty text does not count. */
 export function collect({ env, flags = {}, envFile }: Sources, faults: string[]): Map<SettingName, Found> {
   const layers = [
     { from: 'the command line', variables: flags },
@@ -78,17 +78,17 @@ function readSecret(name: SettingName, path: string, faults: string[]): string |
 }
 
 /**
- * Names that were meant for the sidecar and are none. `SIDECAR_` is all ours; `COUCHDB_` and `SMTP_` belong to others
- * too (CouchDB's own image, Kubernetes' service links), so there only what is nearly a name of ours.
+ * Finds unknown names that were meant for the sidecar. All `SIDECAR_` names belong to it. `COUCHDB_` and `SMTP_` belong
+ * to others too (CouchDB's own image, Kubernetes' service links). With these prefixes, only near misses count.
  */
 function misspelt(variables: Variables, from: string): string[] {
   const known = settingNames.flatMap((name) => (infoOf(name).secret ? [name, `${name}_FILE`] : [name]))
   return Object.keys(variables).flatMap((name) => {
     const ours = /^SIDECAR_/i.test(name)
     if (known.includes(name) || !(ours || /^(COUCHDB|SMTP)_?/i.test(name))) return []
-    const meant = nearest(name.toUpperCase(), known, ours ? 6 : 2)
-    if (!meant && !ours) return []
-    const hint = meant ? `did you mean ${meant}?` : 'there is no such setting'
+    const suggestion = nearest(name.toUpperCase(), known, ours ? 6 : 2)
+    if (!suggestion && !ours) return []
+    const hint = suggestion ? `did you mean ${suggestion}?` : 'no such setting exists'
     return [`${name}: expected the name of a setting, got an unknown one from ${from}; ${hint}`]
   })
 }

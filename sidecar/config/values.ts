@@ -1,6 +1,6 @@
 /**
- * The kinds of values that settings have. Each is a zod schema from text to what the sidecar works with, and its one
- * error message is the phrase that follows "expected" in a fault.
+ * The kinds of values that settings have. Each is a zod schema from text to the value. Its one error message is the
+ * phrase that follows "expected" in a fault.
  */
 import { z } from 'zod'
 import { measure, parseDuration } from '../core/duration.ts'
@@ -9,7 +9,7 @@ import { keyFrom } from '../webhooks/sign.ts'
 
 const BYTES = { b: 1, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3 } as const
 
-/** Text that `parse` understands; `undefined` from it is a fault. */
+/** Text that `parse` accepts; `undefined` from `parse` is a fault. */
 const parsed = <T>(expected: string, parse: (text: string) => T | undefined) =>
   z.string().transform((text, context) => {
     const value = parse(text)
@@ -26,7 +26,7 @@ export const whole = (from: number, to: number) => {
   })
 }
 
-/** A time such as `24h`, in milliseconds. */
+/** A duration such as `24h`, in milliseconds. */
 export const duration = (from: string) =>
   parsed(`a time of at least ${from}, such as 90s, 30m or 24h`, (text) => {
     const ms = parseDuration(text)
@@ -40,7 +40,7 @@ export const bytes = (from: string) =>
     return size !== undefined && size >= (measure(from, BYTES) ?? 0) ? size : undefined
   })
 
-/** Whether what is percent-encoded in its user and password can be read: a bare `%` cannot. */
+/** Whether the percent-encoded user and password can be decoded: a bare `%` cannot. */
 function isReadable({ username, password }: URL): boolean {
   try {
     decodeURIComponent(username)
@@ -52,8 +52,8 @@ function isReadable({ username, password }: URL): boolean {
 }
 
 /**
- * An address without query or fragment: one that seems to have them is usually a password with an unescaped `?` or
- * `#`, which would send the sidecar to another host. Ends without a slash.
+ * A URL without query or fragment, and without a trailing slash. An apparent query is usually a password with an
+ * unescaped `?` or `#`, which would lead to another host.
  */
 export const httpUrl = (example: string, credentials: 'allowed' | 'forbidden') =>
   parsed(`an address such as ${example} (special characters of a password percent-encoded)`, (text) => {
@@ -64,7 +64,7 @@ export const httpUrl = (example: string, credentials: 'allowed' | 'forbidden') =
     return url.href.replace(/\/+$/, '')
   })
 
-/** What follows a `?` is given to nodemailer (`?tls.rejectUnauthorized=false`). */
+/** Options for nodemailer may follow a `?` (`?tls.rejectUnauthorized=false`). */
 export const smtpUrl = parsed(
   'an address such as smtp://user:password@host:587 or smtps://host (special characters percent-encoded)',
   (text) => {
@@ -102,7 +102,7 @@ export const hosts = parsed('hosts, with their ports, separated by commas (billi
   return names.length > 0 && names.every((name) => /^[a-z0-9.*:[\]-]+$/.test(name)) ? names : undefined
 })
 
-/** The keys of secrets. */
+/** Yields the keys of the secrets. */
 export const webhookSecrets = parsed(
   'secrets of Standard Webhooks, separated by commas: whsec_ and 24 to 64 bytes in base64',
   (text) => {

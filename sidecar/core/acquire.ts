@@ -2,11 +2,11 @@ export interface Closable {
   close(): Promise<void>
 }
 
-/** Hands over what has to be closed at the end; returns it. */
+/** Registers a part that must be closed at the end; returns the part. */
 export type Acquire = <T extends Closable>(part: T) => T
 
 /**
- * Runs the work, and closes what it has acquired afterwards, the last first. A part that fails to close keeps no other open.
+ * Runs the work, then closes all acquired parts, the last first. A part that fails to close does not keep another open.
  * Throws the first error of all.
  */
 export async function withAcquired(work: (acquire: Acquire) => Promise<void>): Promise<void> {

@@ -5,7 +5,7 @@ export interface Alarm {
 }
 
 export interface Alarms {
-  /** Rings each time that so much time has gone by, until it is stopped. */
+  /** Calls `ring` every `ms` milliseconds, until the alarm is stopped. */
   set(ms: number, ring: () => void): Alarm
 }
 
@@ -14,7 +14,7 @@ interface Waiting {
   readonly ring: () => void
 }
 
-/** Alarms by the hundred: all that wait equally long share one timer. */
+/** Creates alarms by the hundred: alarms with the same interval share one timer. */
 export function createAlarms(clock: Clock): Alarms {
   const groups = new Map<number, Group>()
   return {
@@ -29,7 +29,7 @@ export function createAlarms(clock: Clock): Alarms {
 class Group {
   readonly #clock: Clock
   readonly #ms: number
-  /** In the order in which they are due: each goes to the end when its time begins. */
+  /** In the order of due times: an alarm moves to the end when its interval restarts. */
   readonly #waiting = new Set<Waiting>()
   readonly #ending = new AbortController()
   readonly #onEmpty: () => void

@@ -1,33 +1,33 @@
 import { onAbort } from './on-abort.ts'
 
-/** Bytes that may be in flight at once in this process. */
+/** Limits the bytes in flight in this process. */
 export interface ByteBudget {
   readonly budget: number
-  /** Bytes held by all. May be more than the budget: each may hold one item. */
+  /** Bytes held by all shares. May exceed the budget: each share may hold one item. */
   readonly used: number
-  /** A part for one holder. */
+  /** Creates a share for one holder. */
   share(): BudgetShare
 }
 
-/** The part of one holder. Once it was refused it is full until half of its room is free: work comes in groups. */
+/** One holder's part. After a refusal it is full until half of its room is free: work comes in batches. */
 export interface BudgetShare {
   readonly full: boolean
   /** Bytes held. */
   readonly used: number
-  /** Takes the bytes, if there is room for them. Each time that it does needs one `leave`. */
+  /** Takes the bytes, if the share has room for them. Each call that returns true needs one `leave`. */
   tryEnter(bytes: number): boolean
   leave(bytes: number): void
-  /** Resolves when it is not full; another caller may be first then. Rejects with the signal's reason. */
+  /** Resolves when the share is not full; another caller may then be first. Rejects with the signal's reason. */
   whenRoom(signal: AbortSignal): Promise<void>
 }
 
 /**
- * Divides a budget of bytes. A share may hold as much as is free beside it: one that never lets go leaves half to all
- * others, nine of them a tenth. And each may hold one item, whatever its size: there must be a way for all.
+ * Divides a budget of bytes among shares. A share may hold as many bytes as remain free beside it. A share that keeps
+ * all leaves half to the others, nine leave a tenth. Each may also hold one item of any size: every item gets through.
  */
 export function createByteBudget(budget: number): ByteBudget {
   let free = budget
-  const ebbs = new Set<() => void>() // of the shares that are full
+  const ebbs = new Set<() => void>() // one for each full share
 
   function share(): BudgetShare {
     let used = 0

@@ -7,8 +7,8 @@ const FRAME = /(?:^|[\s(])((?:file:\/\/)?\/[^()]+?|[A-Za-z]:\\[^()]+?):(\d+):(\d
 const OWN = fileURLToPath(new URL('..', import.meta.url))
 
 /**
- * Where in the user's code an error comes from, as `handlers/orders.ts:12:3`, relative to the working directory; undefined
- * where that cannot be told.
+ * Finds the place in the user's code that an error comes from, such as `handlers/orders.ts:12:3`. The path is relative
+ * to the working directory. Undefined if the stack does not show it.
  */
 export function placeIn(stack: string | undefined): string | undefined {
   for (const line of stack?.split('\n') ?? []) {

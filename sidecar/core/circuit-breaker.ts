@@ -1,9 +1,9 @@
 import type { Clock } from './clock.ts'
 
-/** After so many failures in a row, no call is made for so long. */
+/** Failures in a row that open the circuit, and how long it stays open, milliseconds. */
 const [MOST, REST_MS] = [10, 5000]
 
-/** Stops calls to a server that keeps failing, so that thousands of databases do not each try it in turn. */
+/** Stops calls to a server that keeps failing, so that thousands of databases do not each try it. */
 export class CircuitBreaker {
   readonly #clock: Clock
   #count = 0
@@ -13,7 +13,7 @@ export class CircuitBreaker {
     this.#clock = clock
   }
 
-  /** No call before this time, in the clock's ticks; undefined if calls are allowed now. */
+  /** End of the pause, in the clock's ticks; undefined if calls are allowed now. */
   get restsUntil(): number | undefined {
     return this.#clock.ticks() < this.#until ? this.#until : undefined
   }

@@ -1,10 +1,10 @@
 import { onAbort } from './on-abort.ts'
 
-/** Waits for something to become true; the code that changes it calls `changed`. */
+/** Waits for a condition to become true. The code that changes the condition calls `changed`. */
 export class Condition {
   readonly #waiting = new Set<() => void>()
 
-  /** Resolves when it holds. Rejects with the signal's reason. */
+  /** Resolves when `holds` returns true. Rejects with the signal's reason. */
   async until(holds: () => boolean, signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted()
     while (!holds()) {

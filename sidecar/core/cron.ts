@@ -1,10 +1,10 @@
 import { Cron as Croner } from 'croner'
 
-/** When something is due, again and again, in a time zone with its daylight saving. Times in milliseconds since the epoch. */
+/** Due times that repeat, in a time zone with daylight saving. Milliseconds since the epoch. */
 export interface Cron {
-  /** The first due time after this. */
+  /** First due time after `ms`. */
   readonly nextAfter: (ms: number) => number
-  /** The last due time up to this; undefined where there was none. */
+  /** Last due time up to `ms`; undefined if none exists. */
   readonly lastUntil: (ms: number) => number | undefined
 }
 
@@ -17,13 +17,13 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-/** Where a year has no such day, as February 30th. */
-const NEVER = 'a cron that is due some time'
+/** For a date that no year has, such as February 30th. */
+const NEVER = 'a cron expression with at least one due time'
 
 /**
- * Five fields (minute, hour, day, month, weekday), with names, ranges, steps, `L`, `W` and `#`; or `@hourly`, `@daily` and the like.
- * Of an hour that is skipped a time is due when the clocks have gone on; of one that comes twice a time of day is due once, while what is
- * due each hour or minute goes on.
+ * Parses five fields (minute, hour, day, month, weekday), with names, ranges, steps, `L`, `W` and `#`. Also accepts
+ * `@hourly`, `@daily` and the like. A time in a skipped hour is due when the clocks have changed. In a repeated hour, a
+ * time of day is due once, and hourly or more frequent times continue.
  *
  * @param timeZone of the IANA database, such as `Europe/Berlin`
  * @returns the cron, or what was expected instead
@@ -37,7 +37,7 @@ export function parseCron(cron: string, timeZone: string): Cron | string {
     return {
       nextAfter(ms) {
         const next = croner.nextRun(new Date(ms))
-        if (next === null) throw new Error(`${cron} is due no more`)
+        if (next === null) throw new Error(`${cron} has no further due time`)
         return next.getTime()
       },
       lastUntil: (ms) => croner.previousRuns(1, new Date(ms + 1))[0]?.getTime(),
@@ -47,4 +47,4 @@ export function parseCron(cron: string, timeZone: string): Cron | string {
   }
 }
 
-const FIELDS = "the five fields of a cron, such as '0 6 * * *' for six in the morning"
+const FIELDS = "the five fields of a cron expression, such as '0 6 * * *' for six in the morning"

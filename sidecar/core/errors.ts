@@ -1,7 +1,7 @@
 /**
- * The errors of the house: one class for each decision that the program takes because of it. Each has a stable `code`
- * (nothing is ever recognised by its text), keeps its `cause`, and its text says what was expected, what came and
- * what to do.
+ * The sidecar's errors: one class for each decision that the program takes on an error. Each error has a stable `code`
+ * and keeps its `cause`. Code recognises no error by its text. The text says what was expected, what came, and what to
+ * do.
  */
 import { parseDuration, type Duration } from './duration.ts'
 
@@ -29,8 +29,8 @@ export class ConfigError extends SidecarError {
 const REJECT = Symbol.for('couchdb-sidecar:Reject')
 
 /**
- * Thrown by a handler to say "never": the document goes to `state: "error"` at once, with this code and reason in it,
- * and is not tried again.
+ * Thrown by a handler for a permanent failure. The document goes to `state: "error"` at once, with this code and
+ * reason, without a retry.
  *
  * @example
  * if (!order.email) throw new Reject('no_address', 'an order needs an email address to send its invoice to')
@@ -42,7 +42,7 @@ export class Reject extends SidecarError {
     return true
   }
 
-  /** A module of handlers may come with its own copy of this package, and throws that one's `Reject`. */
+  /** Also matches the `Reject` of another copy of this package: a module of handlers may bring its own. */
   static override [Symbol.hasInstance](thrown: unknown): boolean {
     return typeof thrown === 'object' && thrown !== null && REJECT in thrown
   }
@@ -51,18 +51,18 @@ export class Reject extends SidecarError {
 const RETRY_LATER = Symbol.for('couchdb-sidecar:RetryLater')
 
 /**
- * Thrown by a handler to say when its next try makes sense: this one has failed and counts, and the next is due after this
- * time, or at it, instead of after the handler's `backoff`.
+ * Thrown by a handler to set the time of the next attempt. The failed attempt counts. The next attempt is due after
+ * this duration, or at this date, instead of after the handler's `backoff`.
  *
  * @example
  * if (response.status === 429) throw new RetryLater('rate_limited', 'the API wants a pause', '30s')
  */
 export class RetryLater extends SidecarError {
   override readonly name = 'RetryLater'
-  /** Milliseconds from now, or when. */
+  /** Milliseconds from now, or a date. */
   readonly when: number | Date
 
-  /** @throws TypeError if `when` is no time */
+  /** @throws TypeError if `when` is no valid time */
   constructor(code: string, message: string, when: Duration | Date) {
     super(code, message)
     const ms = when instanceof Date ? when.getTime() : parseDuration(when)
@@ -80,7 +80,7 @@ export class RetryLater extends SidecarError {
   }
 }
 
-/** What went wrong as it is written into a document or a log line: a code and a sentence, never a stack or a secret. */
+/** A failure as documents and log lines hold it: a code and a sentence, never a stack or a secret. */
 export interface Failure {
   readonly code: string
   readonly reason: string

@@ -1,16 +1,16 @@
-/** Whether this stands for more than the name that it is. */
+/** Whether the pattern is a glob and not a plain name. */
 export const isGlob = (pattern: string): boolean => pattern.includes('*')
 
 /**
- * Whether a name is among those that names and globs stand for. `*` stands for any number of any characters, slashes
- * too. Names that begin with `_` are for names alone.
+ * Whether a name matches one of the names and globs. `*` matches any number of any characters, slashes included. A glob
+ * matches no name that begins with `_`.
  */
 export const isAmong = (name: string, patterns: readonly string[]): boolean =>
   patterns.some((pattern) => (isGlob(pattern) ? !name.startsWith('_') && fits(name, pattern) : pattern === name))
 
 /**
- * What stands between two stars is looked for once, as far to the left as it can be: no other place could let more of
- * the glob fit. A regular expression would try them all, which takes minutes for six stars.
+ * Finds each text between two stars once, as far to the left as possible. No other position could let more of the glob
+ * match. A regular expression would try all positions, which takes minutes for six stars.
  */
 function fits(name: string, glob: string): boolean {
   const between = glob.split('*')

@@ -1,9 +1,9 @@
 /** Milliseconds: from a handler that only computes to one that waits for another server. */
 const UP_TO_MS = [1, 5, 25, 100, 500, 2_500, 10_000, 60_000]
 
-/** How long things took, as a histogram: so many numbers, however many things there were. */
+/** A histogram of durations. Its size does not depend on their number. */
 export class Histogram {
-  /** How many took longer than the one before and no longer than `UP_TO_MS`; the last are those that took longer than all. */
+  /** Durations per range: above the previous limit, up to its own in `UP_TO_MS`. The last has no limit. */
   readonly #counts = [...UP_TO_MS, Infinity].map(() => 0)
   #sumMs = 0
 
@@ -18,7 +18,7 @@ export class Histogram {
     return this.#sumMs
   }
 
-  /** How many took so long at most, for each range; of all, the last. */
+  /** Number of durations up to each limit; the last counts all. */
   upTo(): { readonly ms: number; readonly count: number }[] {
     let count = 0
     return this.#counts.map((more, range) => ({ ms: UP_TO_MS[range] ?? Infinity, count: (count += more) }))

@@ -1,4 +1,4 @@
-/** Runs one piece of work at a time, in the order of the calls. A piece that fails does not stop the next. */
+/** Runs one task at a time, in the order of the calls. A task that fails does not stop the next. */
 export type Mutex = <T>(work: () => T | Promise<T>) => Promise<T>
 
 export function createMutex(): Mutex {
@@ -10,7 +10,7 @@ export function createMutex(): Mutex {
   }
 }
 
-/** The same for each key by itself. */
+/** Like `createMutex`, with one mutex for each key. */
 export function createMutexByKey(): <T>(key: string, work: () => T | Promise<T>) => Promise<T> {
   const last = new Map<string, Promise<unknown>>()
   return (key, work) => {

@@ -7,7 +7,7 @@ export function nearest(word: string, candidates: readonly string[], limit: numb
   return best?.candidate
 }
 
-/** Levenshtein's distance, one row of the table at a time. */
+/** Levenshtein distance, computed one row of the table at a time. */
 function editsBetween(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (let i = 1; i <= a.length; i++) {
@@ -21,8 +21,8 @@ function editsBetween(a: string, b: string): number {
   return row[b.length]!
 }
 
-/** For the end of a sentence that refuses `word`: the candidate that was probably meant, or nothing. */
+/** Suffix for an error about `word`: names the candidate that was probably meant, or is empty. */
 export function didYouMean(word: string, candidates: readonly string[]): string {
-  const meant = nearest(word, candidates, Math.min(2, Math.floor(word.length / 2)))
-  return meant === undefined || meant === word ? '' : ` (did you mean ${meant}?)`
+  const suggestion = nearest(word, candidates, Math.min(2, Math.floor(word.length / 2)))
+  return suggestion === undefined || suggestion === word ? '' : ` (did you mean ${suggestion}?)`
 }

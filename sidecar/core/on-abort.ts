@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events'
 
 /**
- * Calls the listener when the signal aborts. Returns what takes that back. Any number may wait for one signal, of which
- * Node would warn as of a leak.
+ * Calls the listener when the signal aborts. Returns a function that removes the listener. Any number of listeners may
+ * wait for one signal, so Node's warning of a leak is switched off.
  */
 export function onAbort(signal: AbortSignal | undefined, listener: () => void): () => void {
   if (!signal) return () => undefined

@@ -5,13 +5,13 @@ import { SidecarError } from './errors.ts'
 import { untilAny } from './until-any.ts'
 
 export interface PeriodicRunOptions {
-  /** A `SidecarError` is logged, and the work runs again soon. Any other error is a mistake of ours, and ends the run. */
+  /** A `SidecarError` is logged, and the work runs again soon. Any other error is a bug and ends the run. */
   readonly sweep: (signal: AbortSignal) => Promise<void>
-  /** The pause between two runs, milliseconds. May change. */
+  /** Pause between two runs, milliseconds. May change. */
   readonly everyMs: () => number
   /**
-   * Where given, runs begin at multiples of `everyMs` after this time, in the clock's ticks: several periodic runs of a process are
-   * due together then. Otherwise they are spread by chance.
+   * If set, runs begin at multiples of `everyMs` after this time, in the clock's ticks. Several periodic runs of a
+   * process are then due together. Otherwise random jitter spreads them.
    */
   readonly alignedTo?: number | undefined
   readonly clock: Clock
@@ -19,15 +19,15 @@ export interface PeriodicRunOptions {
   readonly log: Logger
 }
 
-/** Runs the work at once, then periodically, and as soon as it is asked to. */
+/** Runs the work at once, then periodically, and on demand. */
 export interface PeriodicRun {
   run(signal: AbortSignal): Promise<void>
-  /** Runs the work again as soon as the current run ends. For callers that have a reason to think something was missed. */
+  /** Runs the work again as soon as the current run ends. For callers that may have missed a change. */
   soon(): void
 }
 
 const AGAIN_MS = 5000
-/** A long run makes the pause longer: at most a tenth of the time is spent. A single long run does not count. */
+/** A long run lengthens the pause: runs take at most a tenth of the time. A single long run does not count. */
 const REST = 10
 
 export function createPeriodicRun({ sweep, everyMs, alignedTo, clock, random, log }: PeriodicRunOptions): PeriodicRun {
@@ -45,7 +45,7 @@ export function createPeriodicRun({ sweep, everyMs, alignedTo, clock, random, lo
     }
   }
 
-  /** To the next common time. A run that was out of turn (`soon`) puts off none; a long one leaves most of its pause. */
+  /** Delay to the next aligned time. An extra run (`soon`) postpones none; a long one keeps most of its pause. */
   function aligned(pauseMs: number, since: number): number {
     const [now, every] = [clock.ticks(), everyMs()]
     const earliest = now + Math.max(every * 0.1, pauseMs - every * 0.9)
@@ -56,7 +56,7 @@ export function createPeriodicRun({ sweep, everyMs, alignedTo, clock, random, lo
     async run(signal) {
       let tookBefore = Infinity
       while (!signal.aborted) {
-        waiting = new AbortController() // before the run: a call of `soon` while it runs must count
+        waiting = new AbortController() // before the run: a call of `soon` during the run must count
         const began = clock.ticks()
         const done = await sweepOnce(signal)
         const took = clock.ticks() - began

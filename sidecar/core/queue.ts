@@ -1,7 +1,7 @@
-/** Names that wait, each once, first in, first out; and names that come later. */
+/** A first-in, first-out queue of names, each at most once, with a delay queue beside it. */
 export class Queue {
   readonly #waiting = new Set<string>()
-  /** When each comes, by the clock's ticks. */
+  /** Due time of each delayed name, in the clock's ticks. */
   readonly #later = new Map<string, number>()
 
   get size(): number {
@@ -12,18 +12,18 @@ export class Queue {
     return this.#later.size
   }
 
-  /** Whether it waits. */
+  /** Whether the name is queued. A delayed name is not. */
   has(name: string): boolean {
     return this.#waiting.has(name)
   }
 
-  /** Now; also a name that was to come later. */
+  /** Queues the name now, even if it was delayed. */
   add(name: string): void {
     this.#later.delete(name)
     this.#waiting.add(name)
   }
 
-  /** At this time, if it was not to come earlier. */
+  /** Queues the name at this time, in the clock's ticks, unless it is due earlier. */
   addAt(name: string, at: number): void {
     if (!this.#waiting.has(name)) this.#later.set(name, Math.min(at, this.#later.get(name) ?? at))
   }
@@ -33,19 +33,19 @@ export class Queue {
     this.#later.delete(name)
   }
 
-  /** The one that has waited longest. */
+  /** Removes and returns the name that has waited longest. */
   take(): string | undefined {
     const [name] = this.#waiting
     if (name !== undefined) this.#waiting.delete(name)
     return name
   }
 
-  /** Those whose time has come wait from now on. */
+  /** Queues the delayed names that are due. */
   ripen(now: number): void {
     for (const [name, at] of this.#later) if (at <= now) this.add(name)
   }
 
-  /** When the next one's time comes. */
+  /** Due time of the next delayed name. */
   nextAt(): number | undefined {
     let next: number | undefined
     for (const at of this.#later.values()) if (next === undefined || at < next) next = at

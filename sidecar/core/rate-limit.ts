@@ -1,13 +1,13 @@
 import { onAbort } from './on-abort.ts'
 import type { Clock } from './clock.ts'
 
-/** So many in so much time. */
+/** A number of starts in a period. */
 export interface Rate {
   readonly count: number
   readonly perMs: number
 }
 
-/** Times at which one may begin: milliseconds since the epoch, evenly apart. */
+/** Reserved start times: milliseconds since the epoch, at even distances. */
 export interface Starts {
   readonly first: number
   readonly apartMs: number
@@ -15,13 +15,13 @@ export interface Starts {
   readonly count: number
 }
 
-/** Reserves up to so many starts, all of them ours. */
+/** Reserves up to `most` starts for this process. */
 export type Reserve = (most: number, signal: AbortSignal) => Promise<Starts>
 
-/** Where starts are asked for again so soon, as many as there are in the time of so many requests are reserved at once. */
+/** A reservation within this many durations of the last one covers the same time ahead. */
 const AHEAD = 10
 
-/** Those who wait begin at the times that are reserved for them, in the order of their coming. */
+/** Lets callers start at reserved times, in the order of their calls. */
 export class RateLimit {
   readonly #reserve: Reserve
   readonly #clock: Clock
@@ -29,14 +29,14 @@ export class RateLimit {
   readonly #waiting = new Set<() => void>()
   #isRunning = false
   #starts: Starts = { first: 0, apartMs: 1, count: 0 }
-  /** Of them, those that were used or have gone by. */
+  /** Number of `#starts` that are used or past. */
   #used = 0
-  /** Those that were there for who waited when they were reserved: they count also when their time has gone by. */
+  /** Number of starts reserved for callers that already waited. These starts stay valid after their time. */
   #due = 0
-  /** When starts were last asked for, in ticks, and how long that took. */
-  #asked = { at: -Infinity, tookMs: 0 }
+  /** Begin of the last reservation, in ticks, and its duration. */
+  #reservation = { at: -Infinity, tookMs: 0 }
 
-  /** @param signal with which all waiting ends */
+  /** @param signal ends all waiting */
   constructor(reserve: Reserve, clock: Clock, signal: AbortSignal) {
     this.#reserve = reserve
     this.#clock = clock
@@ -47,7 +47,7 @@ export class RateLimit {
     return this.#waiting.size > 0
   }
 
-  /** Whether one may begin at once, and does. */
+  /** Takes a start if one is due now. Returns whether it did. */
   tryEnter(): boolean {
     if (this.#waiting.size > 0 || !this.#hasStarts()) return false
     const used = this.#used
@@ -56,7 +56,7 @@ export class RateLimit {
     return false
   }
 
-  /** Resolves when one may begin; rejects with the signal's reason. */
+  /** Resolves when the caller may start; rejects with the signal's reason. */
   async enter(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
     await new Promise<void>((resolve, reject) => {
@@ -97,19 +97,19 @@ export class RateLimit {
   }
 
   async #reserveMore(): Promise<void> {
-    const { at, tookMs } = this.#asked
+    const { at, tookMs } = this.#reservation
     const began = this.#clock.ticks()
     const isBusy = began - at < AHEAD * tookMs
     const ahead = isBusy ? Math.ceil((AHEAD * tookMs) / this.#starts.apartMs) : 0
     this.#due = this.#waiting.size
     this.#starts = await this.#reserve(Math.max(this.#due, ahead), this.#signal)
     this.#used = 0
-    this.#asked = { at: began, tookMs: this.#clock.ticks() - began }
+    this.#reservation = { at: began, tookMs: this.#clock.ticks() - began }
   }
 
   /**
-   * Starts whose time has gone by are left out, as long as there are enough for those who wait. Those of the same millisecond
-   * begin together: no timer is finer, and one for each would be a millisecond for each.
+   * Skips past starts while enough remain for the waiting callers. Starts of the same millisecond begin together: no
+   * timer is finer, and a timer for each would take a millisecond each.
    */
   #nextStart(): number {
     const { first, apartMs, count } = this.#starts

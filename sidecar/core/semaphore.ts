@@ -1,6 +1,6 @@
 import { onAbort } from './on-abort.ts'
 
-/** A number of permits, given in the order of the requests. The limit may change between two calls. */
+/** A number of permits, granted in the order of the calls. The limit may change between two calls. */
 export class Semaphore {
   readonly #limit: () => number
   readonly #first: (() => void)[] = []
@@ -12,7 +12,7 @@ export class Semaphore {
     this.#limit = limit
   }
 
-  /** How many wait for a permit. */
+  /** Number of callers that wait for a permit. */
   get waiting(): number {
     return this.#first.length + this.#others.length
   }
@@ -22,9 +22,9 @@ export class Semaphore {
   }
 
   /**
-   * Calls `work` with a permit of its own, at once or when one is free. Each needs one `leave`.
+   * Calls `work` with its own permit, at once or when one is free. Each permit needs one `leave`.
    *
-   * @param first before all that wait without it
+   * @param first goes before all callers without it
    */
   take(work: () => void, first = false): void {
     const isNext = this.#first.length === 0 && (first || this.#others.length === 0)
@@ -34,7 +34,7 @@ export class Semaphore {
     } else (first ? this.#first : this.#others).push(work)
   }
 
-  /** Resolves with a permit. Each needs one `leave`. Rejects with the signal's reason; then it has none. */
+  /** Resolves with a permit, which needs one `leave`. Rejects with the signal's reason, without a permit. */
   async enter(first = false, signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted()
     await new Promise<void>((resolve, reject) => {
@@ -50,7 +50,7 @@ export class Semaphore {
     })
   }
 
-  /** Runs the work with a permit of its own, when one is free. */
+  /** Runs the work with its own permit, when one is free. */
   async run<T>(work: () => Promise<T>, first = false, signal?: AbortSignal): Promise<T> {
     await this.enter(first, signal)
     try {
@@ -65,9 +65,9 @@ export class Semaphore {
     this.changed()
   }
 
-  /** The limit may be higher than it was. */
+  /** Grants free permits after the limit may have risen. */
   changed(): void {
-    if (this.#isGiving) return // by what was just called, of thousands perhaps: the loop below goes on
+    if (this.#isGiving) return // a call from `work` below: the running loop continues, without deep recursion
     this.#isGiving = true
     const limit = this.#limit()
     while (this.#taken < limit) {
@@ -80,7 +80,7 @@ export class Semaphore {
   }
 }
 
-/** One permit, which may be left early or late, and entered again: it is left as often as it was entered. */
+/** One permit that may be left early or late, and entered again. A second `leave` has no effect. */
 export class Permit {
   readonly #semaphore: Semaphore
   #held = false
@@ -89,7 +89,7 @@ export class Permit {
     this.#semaphore = semaphore
   }
 
-  /** As `Semaphore.take`, without a promise for those who wait. */
+  /** Like `Semaphore.take`, without a promise for each waiting caller. */
   take(work: () => void): void {
     this.#semaphore.take(() => {
       this.#held = true

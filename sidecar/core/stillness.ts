@@ -1,6 +1,6 @@
 /**
- * Tells which holders of a claim or a lock are gone: those whose document has not changed for a whole lease, by our own
- * clock. Times that another machine wrote are never compared with ours.
+ * Finds holders of a claim or a lock that are dead: their document has not changed for a whole lease, by our own clock.
+ * Times of another machine are never compared with ours.
  */
 export class Stillness {
   readonly #seen = new Map<string, { mark: string; since: number }>()
@@ -10,12 +10,12 @@ export class Stillness {
     this.#ticks = ticks
   }
 
-  /** How many documents are watched. */
+  /** Number of watched documents. */
   get size(): number {
     return this.#seen.size
   }
 
-  /** 0 if `name` has had the same `mark`, as a revision, for `ms`; otherwise how many milliseconds are left. */
+  /** Returns 0 if `name` has kept the same `mark` (a revision, say) for `ms`; otherwise the milliseconds left. */
   remaining(name: string, mark: string, ms: number): number {
     const seen = this.#seen.get(name)
     if (seen?.mark !== mark) {

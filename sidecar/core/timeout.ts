@@ -2,8 +2,8 @@ import { onAbort } from './on-abort.ts'
 import type { Clock } from './clock.ts'
 
 /**
- * Waits for `work`, but no longer than `ms`: true if it was done in time. Throws what the work throws, and the
- * signal's reason as soon as it aborts.
+ * Waits for `work`, at most `ms`. Returns true if the work ended in time. Throws what the work throws, and the signal's
+ * reason as soon as it aborts.
  */
 export async function withTimeout(
   clock: Clock,

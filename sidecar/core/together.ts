@@ -3,8 +3,8 @@ import { untilAny } from './until-any.ts'
 export type Part = (signal: AbortSignal) => Promise<void>
 
 /**
- * Runs all until the signal aborts. If one of them throws, which only a mistake of ours does, the others are stopped,
- * and it is thrown when all have ended.
+ * Runs all parts until the signal aborts. If one throws, which only a bug causes, the others are stopped. The error is
+ * thrown when all have ended.
  */
 export async function together(parts: readonly Part[], signal: AbortSignal): Promise<void> {
   const broken = new AbortController()

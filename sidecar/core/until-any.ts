@@ -1,8 +1,8 @@
 import { onAbort } from './on-abort.ts'
 
 /**
- * Runs `work` with a signal that aborts as soon as one of these does. The listeners go with the work: `AbortSignal.any`
- * leaves something behind in each of them, for as long as it lives.
+ * Runs `work` with a signal that aborts as soon as one of `signals` does. Removes its listeners with the work:
+ * `AbortSignal.any` leaves an entry in each source for the source's whole life.
  */
 export async function untilAny<T>(
   signals: readonly AbortSignal[],

@@ -1,18 +1,18 @@
 /**
- * Documents, and answers of servers, hold texts of strangers: on a terminal a control character in them could move the
- * cursor or hide a line, and one for the direction of writing could turn a name around. Such characters are shown as
- * escapes, `\u001b`.
+ * Escapes invisible characters for output. Documents and answers of servers hold texts of strangers. On a terminal a
+ * control character could move the cursor or hide a line. A character for the writing direction could reverse a name.
+ * Output shows them as escapes, `\u001b`.
  */
 
-/** Controls, formats, and ends of lines and paragraphs; but for the joiners that scripts and emoji need. */
+/** Controls, formats, lone surrogates, separators of lines and paragraphs; not the joiners of scripts and emoji. */
 const UNSEEN = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 
 const escaped = (text: string): string =>
   Array.from({ length: text.length }, (_, i) => `\\u${text.charCodeAt(i).toString(16).padStart(4, '0')}`).join('')
 
-/** A text of several lines; JSON stays the same value. */
+/** Escapes a text of several lines. JSON keeps its value. */
 export const printable = (text: string): string =>
   text.replace(UNSEEN, (one) => (/[\n\t]/.test(one) ? one : escaped(one)))
 
-/** In one line, also where there are several. */
+/** Escapes a text to one line, line breaks included. */
 export const oneLine = (text: string): string => text.replace(UNSEEN, (one) => (one === '\n' ? '\\n' : escaped(one)))

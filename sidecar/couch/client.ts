@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { Agent } from 'undici'
 import { createReadMany } from './read-many.ts'
-import type { HearsDates } from './couch-clock.ts'
+import type { DateReceiver } from './couch-clock.ts'
 import { createDatabase, type Database } from './database.ts'
 import { withDeadline } from './deadline.ts'
 import { CouchError, isCouchError } from './couch-errors.ts'
@@ -15,78 +15,75 @@ export interface CouchRequest {
   readonly method?: 'GET' | 'PUT' | 'POST' | 'DELETE' | 'HEAD'
   /** Database or server-level endpoint (`_session`); encoded here. */
   readonly db?: string
-  /** What follows the database, already encoded. */
+  /** Path after the database, already encoded. */
   readonly path?: string
   readonly query?: Readonly<Record<string, string | number | boolean>>
   readonly body?: unknown
-  /** The body as JSON text, where the caller has it already. */
+  /** The body as JSON text, if the caller already has it. */
   readonly json?: string
-  /** A body that is no JSON. */
+  /** A body that is not JSON. */
   readonly content?: Content
   readonly signal?: AbortSignal | undefined
-  /** How long to wait for the whole answer, once it is sent. Milliseconds, default 60,000. */
+  /** How long to wait for the whole answer after the request is sent. Milliseconds, default 60,000. */
   readonly timeoutMs?: number
   /**
-   * What is only read, and soon, is asked once more where no answer has begun after so long. Milliseconds. What a cluster
-   * has passed on to a node that was starting again is lost: CouchDB gives it up after a minute, the next request is answered.
+   * For short reads: if no answer begins within this time, the request is sent once more. Milliseconds. A cluster loses
+   * a request that it forwards to a restarting node. CouchDB gives up after a minute, but answers the next request.
    */
   readonly beginsWithinMs?: number
-  /** To be sent before all that wait without it: others rely on its being done in time. */
+  /** Sends the request before all waiting ones without `first`: other work relies on its being in time. */
   readonly first?: boolean
-  /** It is answered when something happens: it has a connection of its own, beside the limit. */
+  /** The answer waits for an event: the request has a connection of its own, outside the limit. */
   readonly waits?: boolean
-  /** Called when it is sent, which may be long after it was asked for. */
+  /** Called when the request is sent, possibly long after the call. */
   readonly onSent?: () => void
 }
 
-/** What an attachment holds. */
+/** Content of an attachment. */
 export interface Content {
-  /** MIME. */
+  /** MIME type. */
   readonly type: string
   readonly bytes: Uint8Array | AsyncIterable<Uint8Array>
 }
 
-/** A CouchDB server (or cluster, or whatever speaks like one). */
+/** A CouchDB server, a cluster, or a compatible server. */
 export interface Couch {
   /** Without credentials: safe to print. */
   readonly url: string
   /**
-   * The parsed JSON body of a 2xx answer. Throws `CouchError`, `garbled` for an answer that does not fit the schema, or
-   * the signal's reason when it aborts.
+   * Returns the parsed JSON body of a 2xx answer. Throws `CouchError` (`garbled` if the answer does not fit the
+   * schema), or the signal's reason when it aborts.
    */
   request<T>(request: CouchRequest, schema: Schema<T>): Promise<T>
   request(request: CouchRequest): Promise<unknown>
-  /** An answer that is long or endless, on a connection of its own. Throws like `request`, also while its bytes are read. */
+  /** Returns a long or endless answer, on its own connection. Throws like `request`, also while its bytes are read. */
   stream(request: CouchRequest & { signal: AbortSignal }): Promise<Answer>
-  /** @param first for each of its requests */
+  /** @param first default for each request of the database */
   db(name: string, first?: boolean): Database
-  /** By the credentials with which this client logs in. */
+  /** Signs with the credentials of this client. */
   readonly sign: Sign
-  /** Closes every connection; requests under way fail. */
+  /** Closes every connection; running requests fail. */
   close(): Promise<void>
 }
 
 export interface CouchOptions {
-  /** `http://user:password@host:5984`, with a path if CouchDB lives below one. */
+  /** `http://user:password@host:5984`, with a path if CouchDB has one. */
   readonly url: string
-  /** The most requests at once; endless ones have connections of their own beside them. Default 32. */
+  /** Maximum concurrent requests; endless requests have separate connections. Default 32. */
   readonly connections?: number
-  /** So many of them are left to those that go `first`. Default 0. */
+  /** Connections reserved for requests with `first`. Default 0. */
   readonly kept?: number
-  /** The longest wait for an answer, from the call on. Milliseconds; default without end. */
+  /** Maximum wait for an answer, counted from the call. Milliseconds; default unlimited. */
   readonly patienceMs?: number
-  /** Told of the time that CouchDB has. */
-  readonly clock?: HearsDates
+  /** Receives CouchDB's time. */
+  readonly clock?: DateReceiver
 }
 
-/** The longest answer that is read as a whole, larger than any document. A longer one is cut off: `garbled`. */
+/** Maximum size of an answer that is read as a whole, larger than any document. A larger one is cut off: `garbled`. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024
 const REQUEST_TIMEOUT_MS = 60_000
 
-/**
- * Endless requests have a pool of their own: each keeps its connection, and as many of them as there are connections
- * would leave none for any other.
- */
+/** Endless requests have a separate pool: each holds its connection, so in one pool they could block all others. */
 export function createCouch({ url, connections = 32, kept = 0, patienceMs, clock }: CouchOptions): Couch {
   const address = new URL(url)
   const headers: Record<string, string> = {}
@@ -97,12 +94,12 @@ export function createCouch({ url, connections = 32, kept = 0, patienceMs, clock
   address.username = address.password = ''
   const base = address.href.replace(/\/$/, '')
   const root = address.pathname.replace(/\/$/, '')
-  const times = { headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: 10_000 } // how long to wait is the caller's
+  const times = { headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: 10_000 } // callers set the timeouts
   const agent = new Agent({ connections, pipelining: 1, ...times, maxResponseSize: MAX_ANSWER_BYTES })
   const endless = new Agent({ pipelining: 1, ...times })
-  const withConnection = createConnectionLimit(connections, kept) // one waits here, where it can be overtaken, and its time does not run
+  const withConnection = createConnectionLimit(connections, kept) // waiting requests can be overtaken, and their timeouts do not run
 
-  /** What is to be sent, but for how long it may take. */
+  /** Builds the exchange, except its signal. */
   function prepare({ method = 'GET', db, path, query, body, json, content }: CouchRequest, dispatcher: Agent) {
     const target = `${root}/${[db === undefined ? undefined : segment(db), path].filter(Boolean).join('/')}`
     const search = query && new URLSearchParams(Object.entries(query).map(asText)).toString()
@@ -118,16 +115,18 @@ export function createCouch({ url, connections = 32, kept = 0, patienceMs, clock
     url: base,
     async request<T>(request: CouchRequest, schema: Schema<T> = anything as Schema<T>) {
       const { signal, timeoutMs = REQUEST_TIMEOUT_MS, beginsWithinMs, first, waits, onSent } = request
-      const asked = prepare(request, waits ? endless : agent)
+      const prepared = prepare(request, waits ? endless : agent)
       const turn = (signal?: AbortSignal) => {
         const begin = () => {
           onSent?.()
-          return withDeadline(asked.name, timeoutMs, signal, (deadline) => ask(asked, beginsWithinMs, deadline))
+          return withDeadline(prepared.name, timeoutMs, signal, (deadline) =>
+            exchangeWithin(prepared, beginsWithinMs, deadline),
+          )
         }
         return waits ? begin() : withConnection(begin, first, signal)
       }
-      const answer = await (patienceMs ? withDeadline(asked.name, patienceMs, signal, turn) : turn(signal))
-      return fitting(schema, answer, asked.name)
+      const answer = await (patienceMs ? withDeadline(prepared.name, patienceMs, signal, turn) : turn(signal))
+      return fitting(schema, answer, prepared.name)
     },
 
     async stream({ signal, ...request }) {
@@ -148,23 +147,27 @@ export function createCouch({ url, connections = 32, kept = 0, patienceMs, clock
   return couch
 }
 
-async function ask(asked: Omit<Exchange, 'signal'>, beginsWithinMs: number | undefined, signal: AbortSignal) {
-  if (beginsWithinMs === undefined) return exchangeJson({ ...asked, signal })
+async function exchangeWithin(
+  exchange: Omit<Exchange, 'signal'>,
+  beginsWithinMs: number | undefined,
+  signal: AbortSignal,
+) {
+  if (beginsWithinMs === undefined) return exchangeJson({ ...exchange, signal })
   try {
-    return await withDeadline(asked.name, beginsWithinMs, signal, (soon, inTime) =>
-      exchangeJson({ ...asked, signal: soon, onBegun: inTime }),
+    return await withDeadline(exchange.name, beginsWithinMs, signal, (soon, inTime) =>
+      exchangeJson({ ...exchange, signal: soon, onBegun: inTime }),
     )
   } catch (thrown) {
     signal.throwIfAborted()
     if (!isCouchError(thrown, 'timeout')) throw thrown
-    return exchangeJson({ ...asked, signal })
+    return exchangeJson({ ...exchange, signal })
   }
 }
 
-/** Of an answer, in messages. */
+/** Maximum characters of an answer in an error message. */
 const MOST_SHOWN = 80
 
-/** The answer, or what of it the schema knows. */
+/** The answer, or the part of it that the schema knows. */
 function fitting<T>(schema: Schema<T>, answer: object, request: string): T {
   const { success, data, error } = schema.safeParse(answer, { reportInput: true })
   if (success) return data
@@ -180,14 +183,14 @@ const bodyOf = ({ bytes }: Content) =>
 
 const nameOf = (method: string, db?: string, path?: string) => `${method} /${[db, path].filter(Boolean).join('/')}`
 
-/** What CouchDB reads as JSON in the parameters of a request. */
+/** Query parameters that CouchDB parses as JSON. */
 const JSON_PARAMETERS: readonly string[] = ['key', 'keys', 'startkey', 'endkey']
 const asText = ([name, value]: [string, string | number | boolean]): [string, string] => [
   name,
   JSON_PARAMETERS.includes(name) ? JSON.stringify(value) : String(value),
 ]
 
-/** The signal's own reason when it has aborted, whatever came of that on the way. */
+/** Passes bytes on. After an abort it throws the signal's reason instead of the resulting error. */
 async function* whileWanted(bytes: AsyncIterable<Uint8Array>, signal: AbortSignal) {
   try {
     yield* bytes
@@ -197,10 +200,10 @@ async function* whileWanted(bytes: AsyncIterable<Uint8Array>, signal: AbortSigna
   }
 }
 
-/** Runs the work when a connection is free; `first` before all work that waits without it. */
+/** Runs the work when a connection is free. Work with `first` runs before all waiting work without it. */
 type WithConnection = <T>(work: () => Promise<T>, first?: boolean, signal?: AbortSignal) => Promise<T>
 
-/** @param reserved how many of `count` only work with `first` may take, so that slow answers never keep it waiting */
+/** @param reserved connections of `count` that only work with `first` may take: slow answers never delay it */
 function createConnectionLimit(count: number, reserved: number): WithConnection {
   const all = new Semaphore(() => count)
   const unreserved = new Semaphore(() => Math.max(1, count - reserved))

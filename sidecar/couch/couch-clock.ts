@@ -1,47 +1,50 @@
 import type { Logger } from 'pino'
 import { isoTime, type Clock } from '../core/clock.ts'
 
-/** What a client tells of the answers that it gets. */
-export interface HearsDates {
-  /** Milliseconds that never jump. */
+/** Receives the `Date` header of each answer that a client gets. */
+export interface DateReceiver {
+  /** Monotonic milliseconds. */
   ticks(): number
-  /** @param date the `Date` of an answer. @param sentAt when it was asked for, in ticks */
-  heard(date: string, sentAt: number): void
+  /** @param date the `Date` header of an answer. @param sentAt when its request was sent, in ticks */
+  receive(date: string, sentAt: number): void
 }
 
-/** Of an answer that was made within one second: `Date` has no parts of it. */
+/** Precision of a `Date` header: it has whole seconds only. */
 const PRECISION_MS = 1000
-/** So many answers in a row have to say that it is another time: one may come from a proxy that is wrong. */
+/** Consecutive answers that must differ before the clock changes: a proxy with a wrong clock may send one. */
 const IN_A_ROW = 2
-/** A difference that is told. */
+/** Minimum change of the difference that is logged. */
 const NOTABLE_MS = 10_000
 
 /**
- * The time as CouchDB has it, by the `Date` of its answers, so that all workers mean the same by the times that they write
- * in documents, even where the clock of a machine is wrong. It begins with this machine's, is changed only when that
- * cannot be right, by the time that an answer took and the second that `Date` leaves open, and does not jump with this machine's.
- * Once changed it is never ahead of CouchDB's: what is due is late by up to a second, at first, and not early.
+ * CouchDB's time, from the `Date` headers of its answers. All workers write times into documents by this clock: the
+ * times agree even if a machine's clock is wrong. The clock starts with the machine's time, but does not jump with it.
+ * It changes only if an answer proves it wrong, given the response time and the one-second precision of `Date`. After
+ * a change it is never ahead of CouchDB's. Due work may at first be up to a second late, but never early.
  */
-export function createCouchClock(clock: Clock, log: Logger): Clock & HearsDates {
+export function createCouchClock(clock: Clock, log: Logger): Clock & DateReceiver {
   const offset = () => clock.now() - clock.ticks()
   let ours = offset()
-  let told = 0
+  let logged = 0
   let agreed: string | undefined
   let inARow = 0
 
-  function tell(): void {
+  function logDifference(): void {
     const differenceMs = Math.round(offset() - ours)
-    if (Math.abs(differenceMs - told) < NOTABLE_MS) return
-    told = differenceMs
+    if (Math.abs(differenceMs - logged) < NOTABLE_MS) return
+    logged = differenceMs
     const couchTime = isoTime(ours + clock.ticks())
-    log.warn({ differenceMs, couchTime }, "the clock of this machine is not CouchDB's: CouchDB's is used")
+    log.warn(
+      { differenceMs, couchTime },
+      "the clock of this machine differs from CouchDB's; the sidecar uses CouchDB's",
+    )
   }
 
   return {
     now: () => ours + clock.ticks(),
     ticks: () => clock.ticks(),
     sleep: (ms, signal) => clock.sleep(ms, signal),
-    heard(date, sentAt) {
+    receive(date, sentAt) {
       if (date === agreed) {
         inARow = 0
         return
@@ -55,7 +58,7 @@ export function createCouchClock(clock: Clock, log: Logger): Clock & HearsDates 
       } else if (++inARow >= IN_A_ROW) {
         ours = least
         inARow = 0
-        tell()
+        logDifference()
       }
     },
   }

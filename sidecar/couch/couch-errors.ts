@@ -1,12 +1,12 @@
 import { SidecarError } from '../core/errors.ts'
 
-/** What can go wrong between the sidecar and CouchDB. */
+/** Failures between the sidecar and CouchDB. */
 export type CouchErrorCode =
-  | 'unreachable' // no connection, cut, or the name does not resolve
-  | 'timeout' // no answer in the time given
-  | 'garbled' // an answer that is not what CouchDB says: a proxy's page, half a body, more than we hold
+  | 'unreachable' // no connection, a broken one, or a host name that does not resolve
+  | 'timeout' // no answer in time
+  | 'garbled' // not an answer of CouchDB: a proxy's page, half a body, a body above the size limit
   | 'overloaded' // 429, 503, `all_dbs_active`
-  | 'server' // any other 5xx, and any other 412: a cluster whose nodes cannot be reached answers so
+  | 'server' // any other 5xx, and any other 412: a cluster with unreachable nodes sends it
   | 'unauthorized' // 401
   | 'forbidden' // 403
   | 'not_found' // 404
@@ -16,12 +16,12 @@ export type CouchErrorCode =
   | 'bad_request' // any other 4xx
 
 /**
- * When it is worth asking again. `soon`: by itself it will pass; back off and retry. `slowly`: a person has to mend
- * it (a password, a right); say so and look again now and then. `never`: the same request will get the same answer.
+ * When to retry. `soon`: the error passes by itself; back off and retry. `slowly`: a person must fix it (a password, a
+ * right); report it and retry now and then. `never`: the same request gets the same answer.
  */
 export type Retry = 'soon' | 'slowly' | 'never'
 
-/** The one table of what is retried. */
+/** The only table of retries. */
 export const retryTable: Readonly<Record<CouchErrorCode, Retry>> = {
   unreachable: 'soon',
   timeout: 'soon',
@@ -37,20 +37,20 @@ export const retryTable: Readonly<Record<CouchErrorCode, Retry>> = {
   bad_request: 'never',
 }
 
-/** For people, after "…: ". */
+/** Texts for operators and users, to follow "…: ". */
 export const troubleInWords: Readonly<Record<CouchErrorCode, string>> = {
   unreachable: 'CouchDB cannot be reached',
   timeout: 'CouchDB does not answer in time',
-  garbled: 'what answers at its address is not CouchDB, or its answer was cut off',
+  garbled: 'the server at this address is not CouchDB, or its answer was cut off',
   overloaded: 'CouchDB is overloaded',
-  server: 'CouchDB has an error of its own, see its log',
+  server: 'CouchDB reports an internal error, see its log',
   unauthorized: 'CouchDB refuses the name or the password of the sidecar',
   forbidden: 'CouchDB does not let the sidecar read it',
   not_found: 'it is not there',
-  conflict: 'another writer was there first',
+  conflict: 'another client changed it first',
   exists: 'it exists already',
-  too_large: 'CouchDB finds the request too large',
-  bad_request: 'CouchDB does not understand the request',
+  too_large: 'CouchDB rejects the request as too large',
+  bad_request: 'CouchDB rejects the request as malformed',
 }
 
 export interface CouchErrorDetails {
@@ -63,17 +63,17 @@ export interface CouchErrorDetails {
 
 const COUCH_ERROR = Symbol.for('couchdb-sidecar:CouchError')
 
-/** An answer of CouchDB that is not the one hoped for, or no answer at all. Holds no credentials. */
+/** A failed request to CouchDB: an error answer, or no answer. Holds no credentials. */
 export class CouchError extends SidecarError {
   override readonly name = 'CouchError'
   declare readonly code: CouchErrorCode
   readonly request: string
   readonly status: number | undefined
-  /** CouchDB's own `error` word, where it gave one. */
+  /** CouchDB's own `error` word, if it sent one. */
   readonly error: string | undefined
-  /** CouchDB's own `reason`, or what the network said. */
+  /** CouchDB's own `reason`, or the text of the network error. */
   readonly reason: string
-  /** Of a write together with others: the document of which alone this was said. */
+  /** In a bulk write: id of the only document that this error concerns. */
   readonly rowOf: string | undefined
 
   constructor(code: CouchErrorCode, details: CouchErrorDetails, options?: ErrorOptions) {
@@ -98,7 +98,7 @@ export class CouchError extends SidecarError {
     return true
   }
 
-  /** As with `Reject`: a module of handlers may look for its own copy of this class. */
+  /** A module of handlers may test for its own copy of this class, as with `Reject`. */
   static override [Symbol.hasInstance](thrown: unknown): boolean {
     return typeof thrown === 'object' && thrown !== null && COUCH_ERROR in thrown
   }
@@ -120,20 +120,20 @@ const byStatus: Readonly<Record<number, CouchErrorCode>> = {
 export function codeOf(status: number, error?: string): CouchErrorCode {
   if (error === 'all_dbs_active') return 'overloaded'
   if (error === 'file_exists') return 'exists'
-  if (error === 'missing_stub') return 'bad_request' // 412, of a document whose attachment is not there
+  if (error === 'missing_stub') return 'bad_request' // 412: an attachment of the document is missing
   return byStatus[status] ?? (status >= 500 ? 'server' : 'bad_request')
 }
 
-/** Whether the whole server is away or refuses the sidecar, so that every other database would answer the same. */
+/** Whether the whole server is unreachable or refuses the sidecar: every other database would give the same error. */
 export const isServerAway = (code: CouchErrorCode): boolean => code === 'unreachable' || code === 'unauthorized'
 
 export const isCouchError = (thrown: unknown, code?: CouchErrorCode): thrown is CouchError =>
   thrown instanceof CouchError && (code === undefined || thrown.code === code)
 
-/** That a database cannot be read, and why. */
+/** A sentence that says why a database cannot be read. */
 export const unreadInWords = (name: string, { code }: CouchError): string =>
   `${name} cannot be read: ${troubleInWords[code]} (${code}).`
 
-/** Whether it says nothing of other databases: they may answer well. */
+/** Whether the error concerns one database only: other databases may answer normally. */
 export const isOfOneDatabase = (thrown: unknown): thrown is CouchError =>
   isCouchError(thrown) && !isServerAway(thrown.code)

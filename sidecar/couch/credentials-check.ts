@@ -4,11 +4,11 @@ import type { Clock } from '../core/clock.ts'
 import type { Couch } from './client.ts'
 import { CouchError } from './couch-errors.ts'
 
-/** CouchDB refuses the right password, too, until it has hashed the one in its configuration: a second or so after it starts. */
+/** For about a second after its start, CouchDB hashes its configured password and refuses even the correct one. */
 const SECOND_TRY_MS = 3_000
 /** CouchDB locks a name out for an address after five wrong passwords within five minutes. */
 const AGAIN_MS = 110_000
-/** Between two looks at a login that is right. */
+/** Interval between checks of a correct login. */
 const WATCH_MS = 10_000
 
 export interface CredentialsCheckOptions {
@@ -17,26 +17,26 @@ export interface CredentialsCheckOptions {
   readonly log: Logger
 }
 
-/** Whether CouchDB takes the sidecar for a server admin. */
+/** Checks whether CouchDB accepts the sidecar as a server admin. */
 export interface CredentialsCheck {
-  /** Why not, as it was last known; `undefined` while it does, or cannot be asked. */
+  /** Last known reason of a refusal; `undefined` while CouchDB accepts the sidecar or does not answer. */
   readonly refusal: string | undefined
   /**
-   * Resolves when CouchDB takes the sidecar for a server admin, or cannot be asked: each part waits for CouchDB by itself.
-   * A wrong password is tried alone, and seldom: all that wants something at the start would lock the admin out.
+   * Resolves when CouchDB accepts the sidecar as a server admin, or does not answer: each part waits for CouchDB.
+   * Only this check tries a wrong password, and seldom: requests of all parts at startup would lock the admin out.
    */
   untilAccepted(signal: AbortSignal): Promise<void>
-  /** Looks again every few seconds, until the signal. */
+  /** Repeats the check every few seconds, until the signal aborts. */
   watch(signal: AbortSignal): Promise<void>
 }
 
 export function createCredentialsCheck({ couch, clock, log }: CredentialsCheckOptions): CredentialsCheck {
   let refusal: string | undefined
-  let wrongPasswords = 0 // in a row
+  let wrongPasswords = 0 // consecutive
 
-  /** How long to wait before the next look, milliseconds. */
+  /** Checks once. Returns the delay before the next check, milliseconds. */
   async function look(signal: AbortSignal): Promise<number> {
-    const { kind, reason } = await ask(couch, signal)
+    const { kind, reason } = await readSession(couch, signal)
     wrongPasswords = kind === 'wrong password' ? wrongPasswords + 1 : 0
     const waitMs = wrongPasswords === 0 ? WATCH_MS : wrongPasswords === 1 ? SECOND_TRY_MS : AGAIN_MS
     const isNews = reason !== refusal || wrongPasswords > 0
@@ -71,17 +71,17 @@ interface Answer {
   readonly reason?: string
 }
 
-async function ask(couch: Couch, signal: AbortSignal): Promise<Answer> {
+async function readSession(couch: Couch, signal: AbortSignal): Promise<Answer> {
   try {
     const { userCtx } = await couch.request({ db: '_session', signal }, session)
     if (!userCtx || userCtx.roles.includes('_admin')) return { kind: 'accepted' }
-    const reason = userCtx.name === null ? 'it has no name' : `${userCtx.name} is no server admin`
+    const reason = userCtx.name === null ? 'it has no name' : `${userCtx.name} is not a server admin`
     return { kind: 'refused', reason }
   } catch (thrown) {
     if (!(thrown instanceof CouchError)) throw thrown
     const { code, message: reason } = thrown
     if (code === 'unauthorized') return { kind: 'wrong password', reason }
-    if (code === 'forbidden') return { kind: 'refused', reason } // locked out: a try counts no more
+    if (code === 'forbidden') return { kind: 'refused', reason } // locked out: further tries do not count
     return { kind: 'unknown' }
   }
 }

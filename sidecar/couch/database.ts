@@ -34,33 +34,33 @@ export interface ViewQuery {
   readonly startkey?: unknown
   readonly endkey?: unknown
   readonly startkey_docid?: string
-  /** Rows that are left out first. */
+  /** Number of rows to skip at the start. */
   readonly skip?: number
   readonly limit?: number
   readonly reduce?: boolean
   readonly group_level?: number
 }
 
-/** `_security`: which users may do what there. Empty `members` let everyone in. */
+/** `_security`: the permissions of users in a database. Empty `members` let every user in. */
 export interface Security {
   readonly admins: { readonly names: readonly string[]; readonly roles: readonly string[] }
   readonly members: { readonly names: readonly string[]; readonly roles: readonly string[] }
 }
 
 export interface Life {
-  /** `instance_start_time`: another one is another database of the same name. */
+  /** `instance_start_time`: a different value means a different database of the same name. */
   readonly life: string
-  /** An older copy was put back, of all its files or of some. */
+  /** An older copy of some or all of its files was restored. */
   readonly isBehind: boolean
-  /** Of each document. */
+  /** Copies of each document. */
   readonly copies: number
 }
 
 /** An attachment, as CouchDB sends it. */
 export interface Download {
-  /** MIME. */
+  /** MIME type. */
   readonly type: string
-  /** As they come: read them to their end, or abort the signal. Reading throws `CouchError`. */
+  /** A stream: read it to its end, or abort the signal. Reading throws `CouchError`. */
   readonly bytes: AsyncIterable<Uint8Array>
 }
 
@@ -68,51 +68,51 @@ export interface Download {
 export interface Database {
   readonly name: string
   info(options?: CallOptions): Promise<DbInfo>
-  /** As it is now, and whether it has lost changes that were before this place (`shard-seqs.ts`). */
+  /** The current life of the database, and whether it has lost changes from before `place` (`shard-seqs.ts`). */
   life(place: Seq | undefined, options?: CallOptions): Promise<Life>
-  /** Makes the database, with so many shards or as the server has it; one that exists is fine. True if it was made now. */
+  /** Creates the database with `shards` shards (default: the server's). True if created now, false if it exists. */
   create(options?: CallOptions, shards?: number): Promise<boolean>
-  /** Deletes the database; one that is not there is fine. True if it was deleted now. */
+  /** Deletes the database. True if deleted now, false if it was missing. */
   drop(options?: CallOptions): Promise<boolean>
-  /** As it is: an admin may have written anything. */
+  /** Reads `_security` unchecked: an admin may have written any value. */
   security(options?: CallOptions): Promise<unknown>
-  /** There are no revisions of it: the last one counts. */
+  /** Overwrites `_security`, which has no revisions: the last write wins. */
   setSecurity(security: Security, options?: CallOptions): Promise<void>
-  /** `T` says what is known to stand in the document. */
+  /** Reads a document. `T` states the fields that the caller expects. */
   get<T = StoredDoc>(id: string, query?: Record<string, string | number | boolean>, options?: CallOptions): Promise<T>
-  /** As `get`, with `undefined` for a document that is not there or deleted. */
+  /** Like `get`, but returns `undefined` for a missing or deleted document. */
   find(
     id: string,
     query?: Record<string, string | number | boolean>,
     options?: CallOptions,
   ): Promise<StoredDoc | undefined>
-  /** Every end of the document's history, deleted ones too, that any copy knows of which a cluster can ask now. */
+  /** All leaf revisions, including deleted ones, from every copy that the cluster can reach now. */
   leaves(id: string, options?: CallOptions): Promise<Leaf[]>
   /** See `ReadMany`. */
   getMany(ids: readonly string[], options?: ReadManyOptions): Promise<StoredDoc[]>
-  /** The documents whose ids begin so, in the order of their ids, perhaps only the first. */
+  /** Documents whose ids start with the prefix, in the order of their ids, at most `limit`. */
   withPrefix(prefix: string, options?: CallOptions, limit?: number): Promise<StoredDoc[]>
-  /** The ids that begin so, in their order, a thousand at a time. */
+  /** Ids that start with the prefix, in order, a thousand at a time. */
   idsWithPrefix(prefix: string, options?: CallOptions): AsyncGenerator<readonly string[]>
-  /** The `_local` documents of these ids, as far as they are there. Not every server can (`local.ts`). */
+  /** Reads `_local` documents; missing ones are left out. Not every server supports this (`local.ts`). */
   locals(ids: readonly string[], options?: CallOptions): Promise<Doc[]>
-  /** One document. Prefer the writer where many are written. Returns the new revision. */
+  /** Writes one document and returns its new revision. Prefer the writer for many documents. */
   put(doc: Doc, options?: CallOptions): Promise<string>
-  /** `_bulk_docs`, from documents already in JSON: one that has no JSON must not take the others with it. */
+  /** `_bulk_docs` with documents as JSON text: one document that cannot be serialized must not fail the others. */
   bulk(docs: readonly string[], options?: CallOptions): Promise<BulkRow[]>
   /**
-   * Writes leaves as replication does: as they are, beside whatever there is. Every copy of a cluster takes all of them
-   * at once. What CouchDB refuses (`validate_doc_update`) is left out, without a word; trouble that passes is thrown.
+   * Writes leaves as replication does: unchanged, beside existing leaves. Every copy of a cluster takes all of them
+   * at once. Leaves that CouchDB refuses (`validate_doc_update`) are dropped silently. Transient errors throw.
    */
   merge(leaves: readonly Leaf[], options?: CallOptions): Promise<void>
   remove(id: string, rev: string, options?: CallOptions): Promise<void>
-  /** `undefined` where the document or its attachment is not there. */
+  /** Reads an attachment; `undefined` if the document or the attachment is missing. */
   attachment(id: string, name: string, signal: AbortSignal): Promise<Download | undefined>
-  /** Stores one upon this revision of the document, and returns the document's next one. */
+  /** Stores an attachment on this revision of the document. Returns the new revision. */
   attach(doc: StoredDoc, name: string, content: Content, options?: CallOptions): Promise<string>
-  /** @param row what its rows look like */
+  /** @param row schema of one row */
   view<Row>(ddoc: string, view: string, row: Schema<Row>, query?: ViewQuery, options?: CallOptions): Promise<Row[]>
-  /** `_changes` as it is now; with a selector, of the documents that it selects. Not every server has that filter. */
+  /** One page of `_changes`. A selector keeps only matching documents; not every server supports it. */
   changesPage(
     query: Record<string, string | number | boolean>,
     options?: CallOptions,
@@ -122,28 +122,28 @@ export interface Database {
   changes(query: Record<string, string | number | boolean>, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
   /** Another database of the same server. */
   beside(name: string): Database
-  /** For what the sidecar keeps here, where others may write it too. Name the database in the text. */
+  /** Signs data that the sidecar stores here: others may overwrite it. Include the database name in the text. */
   readonly sign: Sign
 }
 
-/** A cluster asked for as many answers waits for every copy there is. */
+/** A read quorum above the number of copies: the cluster waits for every copy. */
 const MORE_THAN_COPIES = 100
 const ID_PAGE = 1000
-/** What CouchDB answers at once. See `CouchRequest`. */
+/** For requests that CouchDB answers at once. See `CouchRequest`. */
 const SOON = { beginsWithinMs: 10_000 }
 
-/** Ids keep the slash of `_design/` and `_local/`, everything else in them is encoded. */
+/** Encodes an id, except the slash of `_design/` and `_local/`. */
 const docPath = (id: string) => {
   const prefix = /^(_design|_local)\//.exec(id)?.[0] ?? ''
   return prefix + segment(id.slice(prefix.length))
 }
 
-/** Names keep their slashes, as CouchDB does. */
+/** Attachment names keep their slashes, as in CouchDB. */
 const attachmentPath = (id: string, name: string) => `${docPath(id)}/${name.split('/').map(segment).join('/')}`
-/** Of bytes that say nothing of themselves. */
+/** MIME type of bytes without a declared type. */
 export const ANY_TYPE = 'application/octet-stream'
 
-/** CouchDB says `not_found` with every 404 of a database. One without it is of a proxy, and says nothing of the database. */
+/** CouchDB sends `not_found` with every 404 of a database. A 404 without it comes from a proxy and proves nothing. */
 function provenMissing(missing: CouchError): CouchError {
   if (missing.error === 'not_found') return missing
   const { request, status, reason } = missing
@@ -251,7 +251,7 @@ export function createDatabase(couch: Couch, name: string, readMany: ReadMany, f
       call(bulkRows, { method: 'POST', path: '_bulk_docs', json: `{"docs":[${docs.join()}]}` }, options),
     async merge(docs, options) {
       const request = { method: 'POST', path: '_bulk_docs', body: { docs, new_edits: false } } as const
-      for (const row of await call(bulkRows, request, options)) writtenFrom(row) // of those alone that were not stored
+      for (const row of await call(bulkRows, request, options)) writtenFrom(row) // CouchDB lists only failed leaves
     },
     async remove(id, rev, options) {
       await call(done, { method: 'DELETE', path: docPath(id), query: { rev } }, options)

@@ -2,8 +2,8 @@ import { onAbort } from '../core/on-abort.ts'
 import { CouchError } from './couch-errors.ts'
 
 /**
- * Runs `work` with a signal that aborts when the caller's does or when the time is up, unless it has called `inTime`
- * before. The timer and the listener go with the work, as in `untilAny`.
+ * Runs `work` with a signal that aborts with the caller's signal or after `timeoutMs`. `work` calls `inTime` to cancel
+ * the timeout. The timer and the listener end with the work, as in `untilAny`.
  */
 export async function withDeadline<T>(
   request: string,

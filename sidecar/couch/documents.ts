@@ -1,7 +1,7 @@
-/** JSON as CouchDB keeps it. */
+/** JSON as CouchDB stores it. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json | undefined }
 
-/** A document as it comes from CouchDB. What a client wrote into it can be anything: look before you use it. */
+/** A document as it comes from CouchDB. A client may have written any value into it: check a field before use. */
 export interface Doc {
   readonly _id: string
   readonly _rev?: string
@@ -14,27 +14,27 @@ export interface StoredDoc extends Doc {
   readonly _rev: string
 }
 
-/** One end of a document's history, with the way to it: hashes of its revisions, the last one first. */
+/** A leaf revision of a document, with its history: the hashes of its revisions, newest first. */
 export interface Leaf extends StoredDoc {
   readonly _revisions: { readonly start: number; readonly ids: readonly string[] }
 }
 
 declare const opaque: unique symbol
 /**
- * A place in a `_changes` feed. Opaque: two of them can neither be ordered nor told to be the same place (the same
- * state of a cluster has many spellings), so the type has no operation but being handed back to the server. Only
- * `shard-seqs.ts` looks into it, to find what a database has lost.
+ * A position in a `_changes` feed. Opaque: two sequences can be neither ordered nor compared for equality, because one
+ * state of a cluster has many spellings. The only operation is to send a sequence back to the server. Only
+ * `shard-seqs.ts` decodes sequences, to detect lost changes.
  */
 export type Seq = { readonly [opaque]: 'seq' }
 
 /** The beginning of every feed. */
 export const SEQ_ZERO = '0' as unknown as Seq
 
-/** The text of a sequence, for a request or for storing it; PouchDB's are numbers. */
+/** The text of a sequence, for a request or for storage. PouchDB's sequences are numbers. */
 export const seqText = (seq: Seq): string => `${seq as unknown as string}`
 export const seqFrom = (stored: string | number): Seq => stored as unknown as Seq
 
-/** One row of `_bulk_docs`. `accepted` (a cluster's 202): stored by fewer copies than the quorum. */
+/** One row of `_bulk_docs`. `accepted` (a cluster's 202): fewer copies than the quorum have stored the document. */
 export interface BulkRow {
   readonly id: string
   readonly rev?: string
@@ -44,9 +44,9 @@ export interface BulkRow {
   readonly reason?: string
 }
 
-/** An answer of `_changes`. What stands in a row is looked at before it is used. */
+/** An answer of `_changes`. The reader checks the fields of a row before use. */
 export interface ChangesPage {
-  /** A row has no sequence where `seq_interval` leaves it out. */
+  /** `seq` is null in rows for which `seq_interval` omits the sequence. */
   readonly results: readonly (Readonly<Record<string, unknown>> & { readonly seq: Seq | null })[]
   readonly last_seq: Seq
   /** CouchDB only. */
@@ -57,20 +57,20 @@ export interface DbInfo {
   readonly db_name: string
   readonly doc_count: number
   readonly update_seq: Seq
-  /** Changes when a database is deleted and made again. Seconds on CouchDB: two lives within one second look alike. */
+  /** Changes when a database is deleted and recreated. CouchDB uses seconds: both values may be equal within one. */
   readonly instance_start_time: string
-  /** CouchDB only. `n`: how many copies there are of each document; `q`: in how many shards the documents are. */
+  /** CouchDB only. `n`: copies of each document; `q`: number of shards. */
   readonly cluster?: { readonly n: number; readonly q?: number }
 }
 
 /** The documents of one database, as a handler's `ctx` offers them. */
 export interface Documents {
   find(id: string): Promise<StoredDoc | undefined>
-  /** Throws `CouchError` with code `conflict` if it has changed. */
+  /** Throws `CouchError` with code `conflict` if the document has changed. */
   put(doc: Doc): Promise<unknown>
 }
 
-/** As CouchDB orders leaves that are not deleted: it shows the last. */
+/** Orders leaves that are not deleted as CouchDB does: CouchDB shows the last one. */
 export function compareRevs(a: string, b: string): number {
   const generations = parseInt(a) - parseInt(b)
   return generations !== 0 ? generations : a < b ? -1 : a > b ? 1 : 0

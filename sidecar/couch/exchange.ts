@@ -1,41 +1,41 @@
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
-import type { HearsDates } from './couch-clock.ts'
+import type { DateReceiver } from './couch-clock.ts'
 import { CouchError, codeOf } from './couch-errors.ts'
 
 export interface Exchange {
-  /** What is asked, for messages. */
+  /** The request, for messages. */
   readonly name: string
   readonly method: Dispatcher.HttpMethod
   readonly origin: string
-  /** With its query, sent as it is. */
+  /** Path with its query, sent unchanged. */
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   /** JSON, unless the headers say otherwise. */
   readonly body?: string | Uint8Array | Readable | undefined
   readonly signal: AbortSignal
   readonly dispatcher: Dispatcher
-  /** Called when the answer has begun. */
+  /** Called when the answer begins. */
   readonly onBegun?: (() => void) | undefined
-  /** Told of the `Date` of the answer. */
-  readonly clock?: HearsDates | undefined
+  /** Receives the `Date` of the answer. */
+  readonly clock?: DateReceiver | undefined
 }
 
 /** A 2xx answer. */
 export interface Answer {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
-  /** As they come; read them to their end, or abort the signal. */
+  /** A stream: read it to its end, or abort the signal. */
   readonly bytes: AsyncIterable<Uint8Array>
 }
 
-/** No compression: a server beside us is nearer than the processor time that it costs. */
+/** No compression: for a nearby server, its processor time costs more than the transfer. */
 const HEADERS = { accept: 'application/json', 'content-type': 'application/json', 'accept-encoding': 'identity' }
-/** Of what a server says in its refusal. */
+/** Maximum characters of each text in a refusal. */
 const MOST_REASON = 10_000
 
 /**
- * One request to CouchDB, or to what answers in its place. Resolves with a 2xx answer; any other one, and none, is a
- * `CouchError`, also one that comes while the bytes are read.
+ * Sends one request to CouchDB, or to a server in its place. Resolves with a 2xx answer. Any other answer, no answer,
+ * and a failure while the bytes are read throw `CouchError`.
  */
 export async function exchange({
   name,
@@ -54,29 +54,29 @@ export async function exchange({
   onBegun?.()
   const { statusCode } = answer
   const { date } = answer.headers
-  if (typeof date === 'string') clock?.heard(date, sentAt)
+  if (typeof date === 'string') clock?.receive(date, sentAt)
   if (statusCode >= 200 && statusCode < 300) return { headers: answer.headers, bytes: readable(name, answer.body) }
-  const text = await answer.body.text().catch(() => '') // half a refusal is one
+  const text = await answer.body.text().catch(() => '') // half a refusal is still a refusal
   throw refusal(name, statusCode, text)
 }
 
-/** The whole answer. It is an object or an array: whatever else comes is not CouchDB's, or not all of it. */
-export async function exchangeJson(asked: Exchange): Promise<object> {
+/** The whole answer, an object or an array. Any other value is not CouchDB's, or incomplete. */
+export async function exchangeJson(request: Exchange): Promise<object> {
   const chunks: Uint8Array[] = []
   try {
-    const { bytes } = await exchange(asked)
+    const { bytes } = await exchange(request)
     for await (const chunk of bytes) chunks.push(chunk)
   } catch (thrown) {
     if (!(thrown instanceof CouchError) || chunks.length === 0) throw thrown
     throw new CouchError(
       'garbled',
-      { request: asked.name, reason: `the answer broke off: ${thrown.reason}` },
+      { request: request.name, reason: `the answer broke off: ${thrown.reason}` },
       { cause: thrown },
     )
   }
   const answer = parse(Buffer.concat(chunks).toString())
   if (typeof answer === 'object' && answer !== null) return answer
-  throw new CouchError('garbled', { request: asked.name, reason: 'the answer is not whole JSON' })
+  throw new CouchError('garbled', { request: request.name, reason: 'the answer is not complete JSON' })
 }
 
 async function* readable(name: string, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -87,7 +87,7 @@ async function* readable(name: string, body: AsyncIterable<Uint8Array>): AsyncGe
   }
 }
 
-/** What the network says: Node names a refused connection in the error, or in one of several. */
+/** Converts a network error. Node names a refused connection in the error, or in one of its `errors`. */
 function unreachable(request: string, thrown: unknown): CouchError {
   const { message, errors, code } = thrown as { message?: string; errors?: readonly Error[]; code?: string }
   const reason = errors?.[0]?.message || message || code || String(thrown)
@@ -95,7 +95,7 @@ function unreachable(request: string, thrown: unknown): CouchError {
   return new CouchError(isTooLong ? 'garbled' : 'unreachable', { request, reason }, { cause: thrown })
 }
 
-/** Of an answer's body nothing is believed but two texts. */
+/** The error for a refusal. The sidecar trusts only two texts of its body: `error` and `reason`. */
 function refusal(request: string, status: number, text: string): CouchError {
   if (status < 400) return new CouchError('garbled', { request, status, reason: 'CouchDB never redirects' })
   const said = Object(parse(text)) as { error?: unknown; reason?: unknown }

@@ -2,23 +2,23 @@ import type { Doc } from './documents.ts'
 import type { Database } from './database.ts'
 import { CouchError, isCouchError } from './couch-errors.ts'
 
-/** A `_local` document of which there should be one writer: it causes no change row, has no history, is not replicated. */
+/** A `_local` document, for one writer. It causes no change row, has no history and is not replicated. */
 export interface LocalDoc {
-  /** Undefined if it is not there. Throws `CouchError`. */
+  /** Undefined if the document is missing. Throws `CouchError`. */
   read(signal: AbortSignal): Promise<Doc | undefined>
   /** Throws `CouchError`. */
   write(fields: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<void>
   /**
-   * Whether it is older than what was read or written here last, or gone: so an older copy of the database was put back.
-   * Nothing is known before it was read. Throws `CouchError`.
+   * Whether the document is missing, or older than at the last read or write. If so, an older copy of the database was
+   * restored. False before the first read. Throws `CouchError`.
    */
   isPutBack(signal: AbortSignal): Promise<boolean>
 }
 
-/** @param id with its `_local/` */
+/** @param id including `_local/` */
 export function createLocalDoc(database: Database, id: string): LocalDoc {
   let rev: string | undefined
-  /** How often it was written at least. */
+  /** Minimum number of writes so far. */
   let writes = 0
 
   const writesOf = (rev: string | undefined) => (rev === undefined ? 0 : parseInt(rev.slice('0-'.length)))
@@ -33,14 +33,14 @@ export function createLocalDoc(database: Database, id: string): LocalDoc {
   return {
     read,
     async write(fields, signal) {
-      if (rev === undefined) await read(signal) // PouchDB asks for the revision, CouchDB does not mind
+      if (rev === undefined) await read(signal) // PouchDB requires the revision, CouchDB does not
       const put = () => database.put({ ...fields, _id: id, ...(rev !== undefined && { _rev: rev }) }, { signal })
       try {
         rev = await put()
       } catch (thrown) {
         rev = undefined
         if (!isCouchError(thrown, 'conflict')) throw thrown
-        await read(signal) // another writer, by mistake: CouchDB would not have minded
+        await read(signal) // a second writer, by mistake: CouchDB would report no conflict
         rev = await put()
       }
       writes = writesOf(rev)
@@ -53,7 +53,7 @@ export function createLocalDoc(database: Database, id: string): LocalDoc {
   }
 }
 
-/** Several `_local` documents, as far as they are there. Throws `CouchError`. */
+/** Reads several `_local` documents; missing ones are left out. Throws `CouchError`. */
 export async function readLocalDocs(
   database: Database,
   ids: readonly string[],
@@ -64,7 +64,7 @@ export async function readLocalDocs(
     return new Map((await database.locals(ids, { signal })).map((doc) => [doc._id, doc]))
   } catch (thrown) {
     if (!(thrown instanceof CouchError) || thrown.retry !== 'never') throw thrown
-    const docs = await Promise.all(ids.map((id) => database.find(id, {}, { signal }))) // PouchDB cannot list them
+    const docs = await Promise.all(ids.map((id) => database.find(id, {}, { signal }))) // PouchDB cannot list `_local`
     return new Map(docs.flatMap((doc) => (doc ? [[doc._id, doc]] : [])))
   }
 }

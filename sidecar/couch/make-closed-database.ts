@@ -1,13 +1,13 @@
 import type { Couch } from './client.ts'
 
-/** As CouchDB has made databases since version 3. */
+/** The default `_security` since CouchDB 3. */
 const CLOSED = { admins: { names: [], roles: ['_admin'] }, members: { names: [], roles: ['_admin'] } }
 
 /**
- * Makes a database for server admins only, if it is not there: with what is in it, or its name, it tells of users. Throws
- * `CouchError`.
+ * Creates a database for server admins only, if it is missing. Its content or its name reveals facts about users.
+ * Throws `CouchError`.
  *
- * @returns whether it was made
+ * @returns whether the database was created
  */
 export async function makeClosedDatabase(
   couch: Couch,

@@ -2,12 +2,12 @@ import type { CallOptions, Database } from './database.ts'
 import type { StoredDoc } from './documents.ts'
 import { isCouchError } from './couch-errors.ts'
 
-/** Read together: of documents as the sidecar makes them, a megabyte. */
+/** Documents per request: about a megabyte of documents that the sidecar writes. */
 const TOGETHER = 50
 
 /**
- * As `getMany`, however many they are and however large: a part at a time, and those of a part that cannot be read
- * together one by one.
+ * Like `getMany`, for any number and size of documents. Reads one part at a time. If a part is too large for one
+ * answer, its documents are read one by one.
  */
 export async function readInParts(
   database: Database,

@@ -1,10 +1,10 @@
 import { isCouchError } from './couch-errors.ts'
 
 /**
- * Runs `change` (find, change, put) again where something else has written the document in between: it reads the document
- * anew each time.
+ * Repeats `change` (find, change, put) if another writer has written the document in between. `change` must read the
+ * document again each time.
  *
- * @param tries in all; then the last conflict is thrown
+ * @param tries maximum number of calls; the conflict of the last one is thrown
  * @example
  * await repeatOnConflict(10, async () => database.put(next(await database.find(id))))
  */

@@ -1,6 +1,6 @@
 /**
- * What CouchDB's answers look like, as far as they are used. Every answer is held against one of these: a proxy, a server
- * that only resembles CouchDB, or one in trouble may say 200 with anything.
+ * Schemas of CouchDB's answers, limited to the fields in use. Every answer is checked. A proxy, a server that only
+ * resembles CouchDB, or a failing server may send 200 with any body.
  */
 import { z } from 'zod'
 import type { BulkRow, ChangesPage, DbInfo, Leaf, Seq, StoredDoc } from './documents.ts'
@@ -17,11 +17,11 @@ const isLeaf = (value: unknown): value is Leaf => {
   return isObject(revisions) && typeof revisions.start === 'number' && Array.isArray(revisions.ids)
 }
 
-/** Documents are not copied: what a client wrote into one is looked at where it is used. */
+/** Documents are not copied: the code that uses a client's field checks it. */
 export const storedDoc: Schema<StoredDoc> = z.custom<StoredDoc>(isStoredDoc, 'expected a document with _id and _rev')
 const leaf = z.custom<Leaf>(isLeaf, 'expected a document with _id, _rev and _revisions')
 
-/** PouchDB's are numbers. */
+/** PouchDB's sequences are numbers. */
 export const isSeq = (value: unknown): value is Seq => typeof value === 'string' || typeof value === 'number'
 export const seq = z.custom<Seq>(isSeq, 'expected a sequence')
 
@@ -29,14 +29,14 @@ export const anything: Schema<unknown> = z.unknown()
 
 export const names: Schema<string[]> = z.array(z.string())
 
-/** The server's own page, which a proxy may keep to itself. */
+/** The answer of `GET /`, which a proxy may hide. */
 export const server = z.object({
   couchdb: z.string().exactOptional(),
   version: z.string().exactOptional(),
   features: names.exactOptional(),
 })
 
-/** Of what there is nothing to tell but that it was done. */
+/** An answer that only confirms success. */
 export const done = z.object({ ok: z.literal(true) })
 export const stored = z.object({ rev: z.string() })
 
@@ -64,7 +64,7 @@ export const bulkRows: Schema<BulkRow[]> = z.array(
 
 export const leaves: Schema<{ ok?: Leaf }[]> = z.array(z.object({ ok: leaf.exactOptional() }))
 
-/** `_bulk_get`, of revisions that are not named. */
+/** `_bulk_get` without named revisions. */
 export const bulkGot = z.object({
   results: z.array(
     z.object({
@@ -79,7 +79,7 @@ export const bulkGot = z.object({
   ),
 })
 
-/** What stands in a row is looked at by who reads it. */
+/** The reader of a row checks its fields. */
 export const changesPage: Schema<ChangesPage> = z.object({
   results: z.array(
     z.custom<ChangesPage['results'][number]>(
@@ -91,7 +91,7 @@ export const changesPage: Schema<ChangesPage> = z.object({
   pending: z.number().exactOptional(),
 })
 
-/** `_all_docs`, also by keys of which some are not there. */
+/** `_all_docs`, also by keys, of which some may be missing. */
 export const allDocs = z.object({
   rows: z.array(z.object({ key: z.string(), doc: storedDoc.nullish(), error: z.string().exactOptional() })),
 })

@@ -4,41 +4,41 @@ import { CouchError, codeOf } from './couch-errors.ts'
 import { withDeadline } from './deadline.ts'
 import { headerOf, isBasic, loginFrom, loginIn, nameIn, type Login } from './login.ts'
 
-/** The user that CouchDB takes the sender of a request for. An anonymous one has the name `null`. */
+/** The user that CouchDB authenticates for a request. An anonymous user has the name `null`. */
 export interface UserCtx {
   readonly name: string | null
   readonly roles: readonly string[]
 }
 
-/** The headers that name a user. */
+/** The headers that authenticate a user. */
 export interface Credentials {
   readonly authorization?: string | undefined
   readonly cookie?: string | undefined
 }
 
 /**
- * `undefined` where CouchDB refuses the credentials. Throws `CouchError` where CouchDB cannot be asked, with the code
- * `forbidden` where it refuses the name for now, with any password.
+ * Authenticates a user; `undefined` if CouchDB refuses the credentials. Throws `CouchError` if CouchDB cannot check
+ * them. Code `forbidden`: CouchDB refuses the name for now, with any password.
  */
 export type WhoIs = (credentials: Credentials, signal: AbortSignal) => Promise<UserCtx | undefined>
 
 export interface SessionsOptions {
-  /** Of the server, with the sidecar's own name and password. */
+  /** URL of the server, with the sidecar's own name and password. */
   readonly url: string
-  /** Whether CouchDB refuses that name and password now. */
+  /** Whether CouchDB currently refuses the sidecar's name and password. */
   readonly isRefused?: () => boolean
 }
 
 export interface Sessions {
   readonly whoIs: WhoIs
   /**
-   * Begins a session of CouchDB: the value of its cookie, which names the user in later requests; `undefined` where CouchDB refuses the
-   * password. Throws `CouchError`.
+   * Starts a CouchDB session. Returns the value of its cookie, which authenticates later requests, or `undefined` if
+   * CouchDB refuses the password. Throws `CouchError`.
    */
   begin(login: { readonly name: string; readonly password: string }, signal: AbortSignal): Promise<string | undefined>
-  /** The cookie with which a session goes on, where CouchDB gives one: now and then, so that it ends when it rests. Throws `CouchError`. */
+  /** Returns a renewed cookie if CouchDB sends one: only now and then, so idle sessions expire. Throws `CouchError`. */
   renew(cookie: string | undefined, signal: AbortSignal): Promise<string | undefined>
-  /** The sidecar's own. */
+  /** The sidecar's own login. */
   readonly own: Login | undefined
   close(): Promise<void>
 }
@@ -52,24 +52,24 @@ interface SentRequest {
 interface SessionAnswer {
   readonly status: number
   readonly text: string
-  /** The value of the session's cookie, where one is given. */
+  /** Value of the session cookie, if CouchDB sets one. */
   readonly cookie: string | undefined
 }
 
 const TIMEOUT_MS = 5_000
-/** At once: each wrong password costs CouchDB a whole PBKDF2. */
+/** Maximum concurrent requests: each wrong password costs CouchDB a full PBKDF2. */
 export const MAX_CONNECTIONS = 4
 const NAME = 'GET /_session'
 const BEGIN = 'POST /_session'
-/** 401 for a wrong password, 400 for credentials that are none (a malformed cookie). */
+/** 401: wrong password. 400: malformed credentials, such as a malformed cookie. */
 const REFUSALS: readonly number[] = [400, 401]
-/** `untilAdmitted` has made sure of that. */
+/** `CredentialsCheck.untilAccepted` has verified this role. */
 const OWN_ROLES = ['_admin']
 
 /**
- * Asks CouchDB for the user of a request, with the request's own credentials: over connections of its own, so that the
- * sidecar's can never be mistaken for them. The sidecar's own password is compared here. CouchDB locks a name out for an
- * address after five wrong passwords, and all that is asked here comes from the sidecar's address.
+ * Authenticates users at CouchDB with the credentials of their requests. Separate connections keep these credentials
+ * apart from the sidecar's own. The sidecar's own password is compared here, without CouchDB. Otherwise five wrong
+ * passwords would lock it out. CouchDB locks a name by address, and these requests come from the sidecar's address.
  */
 export function createSessions({ url, isRefused = () => false }: SessionsOptions): Sessions {
   const address = new URL(url)
@@ -89,7 +89,10 @@ export function createSessions({ url, isRefused = () => false }: SessionsOptions
       return { status, text: await body.text(), cookie: cookieIn(answer.headers) }
     })
 
-  async function ask(headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<UserCtx | undefined> {
+  async function readSession(
+    headers: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<UserCtx | undefined> {
     const { status, text } = await send(NAME, { headers }, signal)
     if (REFUSALS.includes(status)) return undefined
     if (status !== 200) throw new CouchError(codeOf(status), { request: NAME, status })
@@ -118,12 +121,12 @@ export function createSessions({ url, isRefused = () => false }: SessionsOptions
     },
     async whoIs({ authorization, cookie }, signal) {
       const session = cookie === undefined ? {} : { cookie }
-      if (authorization === undefined) return ask(session, signal)
-      if (!isBasic(authorization)) return ask({ ...session, authorization }, signal)
+      if (authorization === undefined) return readSession(session, signal)
+      if (!isBasic(authorization)) return readSession({ ...session, authorization }, signal)
       const login = loginFrom(authorization)
       if (!login) return undefined
       if (login.name === own?.name) return compare(login)
-      return ask({ ...session, authorization: headerOf(login) }, signal)
+      return readSession({ ...session, authorization: headerOf(login) }, signal)
     },
     close: () => agent.destroy(),
   }
@@ -137,6 +140,6 @@ function callerFrom(text: string): UserCtx {
     const { name, roles } = (JSON.parse(text) as { userCtx: UserCtx }).userCtx
     return { name, roles: [...roles] }
   } catch (cause) {
-    throw new CouchError('garbled', { request: NAME, reason: 'the answer is no session' }, { cause })
+    throw new CouchError('garbled', { request: NAME, reason: 'the answer is not a session' }, { cause })
   }
 }

@@ -1,10 +1,10 @@
 /**
- * What stands in a sequence of CouchDB's: how far the file of each shard was. CouchDB keeps a file's uuid in the file, so an
- * older copy of it that was put back has the same, and is behind. `_changes` does not say so: asked for what comes after a
- * checkpoint that the file has not reached, it sends nothing until the file has grown beyond it.
+ * Decodes CouchDB sequences: a sequence holds the position of each shard's file. A file contains its uuid, so a
+ * restored older copy has the same uuid and a lower position. `_changes` does not report this. If the checkpoint is
+ * ahead of the file, `_changes` sends nothing until the file has grown beyond the checkpoint.
  *
- * The text after the dash is Erlang's external term format: a list of `{Node, [Begin, End], {Seq, Uuid, Node}}`. Of the
- * uuid it has the first seven characters. What looks otherwise (PouchDB, shards that were just split) is not known here.
+ * The text after the dash is Erlang's external term format: a list of `{Node, [Begin, End], {Seq, Uuid, Node}}`. It has
+ * the first seven characters of the uuid. Other formats (PouchDB, shards that were just split) are not decoded.
  */
 import { inflateSync } from 'node:zlib'
 import { z } from 'zod'
@@ -12,15 +12,15 @@ import type { Couch } from './client.ts'
 import type { CallOptions } from './database.ts'
 import { seqText, type DbInfo, type Seq } from './documents.ts'
 import { CouchError } from './couch-errors.ts'
-import { askNode } from './node.ts'
+import { requestNode } from './node.ts'
 
-/** How far a database is. */
+/** Position of a database. */
 export interface Extent {
-  /** The number before the dash of its `update_seq`: it grows with every change, at each node. */
+  /** The number before the dash of its `update_seq`. This number grows with every change, at each node. */
   readonly changes: number
-  /** As it was read. */
+  /** The sequence as it was read. */
   readonly seq?: Seq | undefined
-  /** How far each file is that was asked, by its uuid; none where that is not known. */
+  /** Position of each file that answered, by its uuid; none if unknown. */
   readonly files?: Files | undefined
 }
 
@@ -28,7 +28,7 @@ export type Files = Readonly<Record<string, number>>
 
 interface ShardSeq {
   readonly node: string
-  /** `00000000-7fffffff` */
+  /** Such as `00000000-7fffffff`. */
   readonly range: string
   readonly uuid: string
   readonly seq: number
@@ -37,7 +37,7 @@ interface ShardSeq {
 /** The number before the dash of a sequence. */
 export const changesAt = (seq: Seq): number => parseInt(seqText(seq)) || 0
 
-/** Unpacking costs a tenth of a millisecond, so it is done when the files are looked at, and once. */
+/** The position that a sequence holds. Decoding takes 0.1 ms, so it happens once, at the first read of `files`. */
 export function extentOf(seq: Seq): Extent {
   let files: Files | undefined
   return {
@@ -50,8 +50,8 @@ export function extentOf(seq: Seq): Extent {
 }
 
 /**
- * Whether a database has lost changes that it had before: an older copy was put back, of all its files or of some. Of
- * files that are not in both, as on a cluster, nothing is known; where no files are known the number tells.
+ * Whether a database has lost changes since `before`: an older copy of some or all of its files was restored. Only
+ * files in both positions are compared: on a cluster the files differ. If no files are known, the number decides.
  */
 export function isBehind(now: Extent, before: Extent): boolean {
   if (now.seq !== undefined && now.seq === before.seq) return false
@@ -62,8 +62,8 @@ export function isBehind(now: Extent, before: Extent): boolean {
 }
 
 /**
- * Whether a database may be elsewhere than it was. The copies of a shard count each for itself, and one that was away counts
- * less: so a file is compared with itself alone, and one that is not known may have any changes.
+ * Whether a database may have changed since `done`. Each copy of a shard has its own count, and a copy that was offline
+ * counts less. So a file is compared only with itself, and an unknown file counts as changed.
  */
 export function hasNews(now: Extent, done: Extent): boolean {
   if (now.seq !== undefined && now.seq === done.seq) return false
@@ -72,13 +72,13 @@ export function hasNews(now: Extent, done: Extent): boolean {
   return files.some(([uuid, seq]) => seq !== done.files?.[uuid])
 }
 
-/** How far each file is by the one or the other. */
+/** The higher of the two positions of each file. */
 export function furthest(a: Files = {}, b: Files = {}): Files {
   const further = Object.entries(b).filter(([uuid, seq]) => seq > (a[uuid] ?? -1))
   return { ...a, ...Object.fromEntries(further) }
 }
 
-/** All files that are known by now: on a cluster each answer is of other copies. */
+/** All files known so far: on a cluster each answer comes from other copies. */
 export function filesAfter(now: Extent, before: Extent | undefined): Files | undefined {
   if (!before?.files) return now.files
   return now.seq !== undefined && now.seq === before.seq ? before.files : { ...before.files, ...now.files }
@@ -87,8 +87,8 @@ export function filesAfter(now: Extent, before: Extent | undefined): Files | und
 const shardFile = z.object({ uuid: z.string(), update_seq: z.number() })
 
 /**
- * Whether the database has lost changes that were before this checkpoint. Asks for the files that the checkpoint is of, where
- * `info` tells of other copies: only a server admin may. A copy that does not answer is taken for whole. Throws the
+ * Whether the database has lost changes from before this checkpoint. If `info` comes from other copies, it requests the
+ * files of the checkpoint, which only a server admin may do. A copy that does not answer counts as intact. Throws the
  * signal's reason.
  */
 export async function isBehindCheckpoint(
@@ -101,7 +101,7 @@ export async function isBehindCheckpoint(
   const before = extentOf(checkpoint)
   if (isBehind(now, before)) return true
   const others = decode(checkpoint).filter(({ uuid }) => now.files?.[uuid] === undefined)
-  if (others.length > (info.cluster?.q ?? 0)) return false // no checkpoint of this database: it was made up
+  if (others.length > (info.cluster?.q ?? 0)) return false // a forged checkpoint, not of this database
   const losses = await Promise.all(others.map((shard) => hasLost(couch, info, shard, options)))
   return losses.includes(true)
 }
@@ -114,7 +114,7 @@ async function hasLost(
 ): Promise<boolean> {
   const shard = encodeURIComponent(`shards/${range}/${db_name}.${instance_start_time}`)
   try {
-    const file = await askNode(couch, node, shard, shardFile, options)
+    const file = await requestNode(couch, node, shard, shardFile, options)
     return file.uuid.startsWith(uuid) && file.update_seq < seq
   } catch (thrown) {
     options?.signal?.throwIfAborted()
@@ -123,25 +123,25 @@ async function hasLost(
   }
 }
 
-/** A sequence may be a client's: what it unpacks to is bounded. */
+/** Maximum size of an unpacked sequence: a client may have sent it. */
 const MOST_BYTES = 256 * 1024
 const [COMPRESSED, LIST, NIL, TUPLE] = [80, 108, 106, 104]
 const [BYTE, INTEGER, BIG, BINARY, ATOM, UTF8_ATOM] = [97, 98, 110, 109, 100, 119]
 
-/** Empty for what is none of CouchDB's. */
+/** The shards in a sequence; empty if the sequence is not CouchDB's. */
 function decode(seq: Seq): ShardSeq[] {
   try {
     const text = seqText(seq)
     return readShards(unpack(Buffer.from(text.slice(text.indexOf('-') + 1), 'base64url')))
   } catch {
-    return [] // not a list of shards, or no packed data: there is nothing else that it can throw
+    return [] // not a list of shards, or not packed data: no other error can occur
   }
 }
 
 const unpack = (bytes: Buffer): Buffer =>
   bytes[1] === COMPRESSED ? inflateSync(bytes.subarray(6), { maxOutputLength: MOST_BYTES }) : bytes.subarray(1)
 
-/** Throws `RangeError` at the first byte that cannot be there. */
+/** Throws `RangeError` at the first invalid byte. */
 function readShards(bytes: Buffer): ShardSeq[] {
   let at = 0
   const expect = (...tags: number[]): number => {
@@ -165,7 +165,7 @@ function readShards(bytes: Buffer): ShardSeq[] {
         return ((at += 4), bytes.readInt32BE(at - 4))
       default: {
         const size = bytes.readUInt8(at)
-        at += 2 // with the sign
+        at += 2 // size and sign
         return bytesOf(size).reduceRight((sum, byte) => sum * 256 + byte, 0)
       }
     }

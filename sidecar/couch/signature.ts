@@ -1,18 +1,18 @@
 import { createHmac, pbkdf2 } from 'node:crypto'
 import { promisify } from 'node:util'
 
-/** Signs a text with these credentials. */
+/** Signs a text with the credentials of the client. */
 export type Sign = (text: string) => Promise<string>
 
 const derive = promisify(pbkdf2)
 
-/** As many as CouchDB takes for a password: who reads a signature guesses the password no faster than by its hash. */
+/** PBKDF2 rounds, as many as CouchDB's: guessing the password from a signature is no faster than from its hash. */
 const ROUNDS = 600_000
 
 /**
- * For what the sidecar keeps where others may write. All workers log in with the same credentials, so each believes what
- * another one has signed; with others nothing is believed that was signed before. The key is made when it is asked for,
- * beside whatever else runs.
+ * Signs data that the sidecar stores where others may write. All workers log in with the same credentials, so each one
+ * accepts the signatures of the others. New credentials make all older signatures invalid. The first call derives the
+ * key, without blocking other work.
  */
 export function createSign(credentials: string): Sign {
   let key: Promise<Buffer> | undefined

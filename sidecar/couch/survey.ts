@@ -7,24 +7,24 @@ import { CouchError } from './couch-errors.ts'
 import { dbInfo, names } from './schemas.ts'
 import { extentOf, type Extent } from './shard-seqs.ts'
 
-/** How far a database was when it was looked at. */
+/** Position of a database at the time of a read. */
 export interface Reading extends Extent {
   /** `instance_start_time`: another one is another database of the same name. */
   readonly life: string
 }
 
-/** At 238 characters at most, a page is far smaller than the longest answer that is read. */
+/** Names per page. A name has at most 238 characters, so a page is far below the size limit of an answer. */
 const A_PAGE = 10_000
 
-/** CouchDB takes a hundred names in a request (`max_db_number_for_dbs_info_req`). */
+/** Names per request: CouchDB accepts at most 100 (`max_db_number_for_dbs_info_req`). */
 const A_REQUEST = 100
 
 const infoRows = z.array(z.object({ key: z.string(), info: dbInfo.nullish() }))
 type InfoRow = z.infer<typeof infoRows>[number]
 
 /**
- * Names of all databases that are wanted, in their order. No more than a page (two or more) of
- * others is in memory. Throws `CouchError`.
+ * Names of all databases that `isWanted` accepts, in order. At most one page of other names is in memory.
+ * `aPage` must be 2 or more. Throws `CouchError`.
  */
 export async function listDatabases(
   couch: Couch,
@@ -36,14 +36,14 @@ export async function listDatabases(
   for (let last = ''; ;) {
     const query = { startkey: last, limit: aPage }
     const page = await couch.request({ path: '_all_dbs', query, signal }, names)
-    const news = page.filter((name) => name > last).sort() // PouchDB lists them as they come
+    const news = page.filter((name) => name > last).sort() // PouchDB does not sort them
     for (const name of news) if (isWanted(name)) wanted.push(name)
-    if (page.length !== aPage || news.length === 0) return wanted // PouchDB has no pages: all come at once, each time
+    if (page.length !== aPage || news.length === 0) return wanted // PouchDB has no paging: each answer holds all names
     last = news.at(-1)!
   }
 }
 
-/** How far each of these databases is, as far as it is there. Throws `CouchError`. */
+/** Reads the positions of these databases; a missing database is left out. Throws `CouchError`. */
 export async function* readDatabases(
   couch: Couch,
   names: readonly string[],
@@ -56,7 +56,7 @@ export async function* readDatabases(
   }
 }
 
-/** How far it is; undefined where it is not there. Throws `CouchError`. */
+/** Reads the position of one database; undefined if the database is missing. Throws `CouchError`. */
 export async function readDatabase(couch: Couch, name: string, signal: AbortSignal): Promise<Reading | undefined> {
   const { info } = await infoOf(couch, name, signal)
   return info ? readingOf(info) : undefined
@@ -83,11 +83,11 @@ async function infoOf(couch: Couch, key: string, signal: AbortSignal): Promise<I
 const readingOf = ({ instance_start_time, update_seq }: DbInfo): Reading =>
   Object.assign(extentOf(update_seq), { life: instance_start_time })
 
-/** Looks at many databases for one caller: `createSurvey`; for several at once: `createSharedSurvey`. */
+/** Lists and reads many databases. `createSurvey` serves one caller, `createSharedSurvey` several at once. */
 export interface Survey {
-  /** As `listDatabases`. */
+  /** See `listDatabases`. */
   list(isWanted: (name: string) => boolean, signal: AbortSignal): Promise<string[]>
-  /** As `readDatabases`. What it finds is not older than the call. */
+  /** See `readDatabases`. Results are never older than the call. */
   read(names: readonly string[], signal: AbortSignal): AsyncIterable<ReadonlyMap<string, Reading>>
 }
 
@@ -99,16 +99,15 @@ export const createSurvey = (couch: Couch): Survey => ({
 export interface SharedSurveyOptions {
   readonly couch: Couch
   readonly clock: Clock
-  /** Ends all requests. */
+  /** Aborts all requests. */
   readonly signal: AbortSignal
-  /** How long a call waits for others to join it, milliseconds. Default 300. */
+  /** How long a call waits for other calls to join it, milliseconds. Default 300. */
   readonly joinMs?: number
 }
 
 /**
- * One survey for all periodic runs of a process, which are due at the same time (`core/periodic.ts`): calls that come close
- * together are answered by the same requests. A call joins only requests that have not begun, so that no answer is
- * older than the question.
+ * One survey for all periodic runs of a process. These runs are due at the same time (`core/periodic.ts`), so calls
+ * within `joinMs` share requests. A call joins only requests that have not begun: no answer is older than its call.
  */
 export function createSharedSurvey({ couch, clock, signal, joinMs = 300 }: SharedSurveyOptions): Survey {
   const list = join<ListCall>(async (calls) => {
@@ -123,7 +122,7 @@ export function createSharedSurvey({ couch, clock, signal, joinMs = 300 }: Share
     for await (const readings of readDatabases(couch, names, signal)) for (const call of calls) call.take(readings)
   })
 
-  /** Gathers calls for a while, then works for all of them. */
+  /** Collects calls for `joinMs`, then does the work for all of them. */
   function join<C extends Call>(work: (calls: readonly C[]) => Promise<void>): (call: C) => void {
     let waiting: C[] = []
     const run = async () => {
@@ -155,7 +154,7 @@ export function createSharedSurvey({ couch, clock, signal, joinMs = 300 }: Share
   }
 }
 
-/** A call that is answered together with others. */
+/** A call that shares its requests with other calls. */
 class Call {
   protected readonly changed = new Condition()
   protected isOver = false
@@ -167,7 +166,7 @@ class Call {
     this.changed.changed()
   }
 
-  /** Throws the error of its requests, or the signal's reason. */
+  /** Resolves when the shared requests end. Throws their error, or the signal's reason. */
   async ended(signal: AbortSignal): Promise<void> {
     await this.changed.until(() => this.isOver, signal)
     if (this.error) throw this.error

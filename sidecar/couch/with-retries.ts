@@ -5,9 +5,9 @@ import { CouchError, type Retry } from './couch-errors.ts'
 export interface RetryOptions {
   readonly clock: Clock
   readonly random: Random
-  /** The end of it; its reason is thrown then. */
+  /** Stops the retries; `withRetries` then throws its reason. */
   readonly signal: AbortSignal
-  /** What may pass. Default: the retry table. */
+  /** When to retry an error. Default: the retry table. */
   readonly retryOf?: (error: CouchError) => Retry
   /** Called before each wait, for the log. */
   readonly onTrouble?: (error: CouchError, retryInMs: number) => void
@@ -16,12 +16,12 @@ export interface RetryOptions {
 const BACKOFF = { baseMs: 200, capMs: 15_000 }
 const SLOWLY_MS = 30_000
 
-/** Asks until there is an answer: repeats what may pass. Anything else is thrown. */
-export async function withRetries<T>(ask: () => Promise<T>, options: RetryOptions): Promise<T> {
+/** Calls `work` until it succeeds. Retries transient errors and throws all others. */
+export async function withRetries<T>(work: () => Promise<T>, options: RetryOptions): Promise<T> {
   const { clock, random, signal, retryOf = ({ retry }) => retry, onTrouble } = options
   for (let tries = 1; ; tries++) {
     try {
-      return await ask()
+      return await work()
     } catch (thrown) {
       const retry = thrown instanceof CouchError ? retryOf(thrown) : 'never'
       if (!(thrown instanceof CouchError) || retry === 'never') throw thrown

@@ -5,31 +5,31 @@ import { CouchError, isCouchError, type CouchErrorCode } from './couch-errors.ts
 import { textOf, writtenFrom, type Written } from './written.ts'
 
 export interface Writer {
-  /** Throws `CouchError` where the outcome is unknown. */
+  /** Throws `CouchError` if the outcome is unknown. */
   write(doc: Doc, options?: WriteOptions): Promise<Written>
 }
 
 export interface WriteOptions {
-  /** It ends something that was begun: before all that begin something, of other databases too. */
+  /** A write that ends begun work: it goes before all writes that begin work, also of other databases. */
   readonly first?: boolean
-  /** Called when it is sent, which may be long after it was asked for, and more than once. */
+  /** Called when the write is sent: possibly long after the call, and more than once. */
   readonly onSent?: () => void
-  /** Once it is aborted, what has not been sent is not sent any more: then its reason is thrown. */
+  /** An abort cancels a write that has not been sent; the write then throws the signal's reason. */
   readonly signal?: AbortSignal
 }
 
 export interface WriterOptions {
-  /** The end of it: breaks off what is sent, and what waits. Its reason is thrown. */
+  /** Ends the writer: an abort cancels sent and waiting writes, which throw its reason. */
   readonly signal: AbortSignal
-  /** Without an answer for so long a request is given up: the outcome of its writes is unknown. Default 60,000. */
+  /** Timeout of a request, milliseconds. After it, the outcome of the writes is unknown. Default 60,000. */
   readonly timeoutMs?: number
-  /** Are added to. */
+  /** Counters that the writer increments. */
   readonly counts?: WriteCounts
-  /** One is taken for each request; shared by the writers of many databases. Default one of its own. */
+  /** Each request takes one permit. The writers of many databases share it. Default: a semaphore of its own. */
   readonly turns?: Semaphore
 }
 
-/** What a writer has done: requests, and what became of the documents in them. */
+/** Counters of a writer: requests, and the outcomes of the documents in them. */
 export type WriteCounts = Record<'requests' | Written['kind'] | 'unknown', number>
 
 export const noWrites = (): WriteCounts => ({
@@ -48,54 +48,54 @@ type Kind = 'first' | 'other'
 const kindOf = ({ options }: Pending): Kind => (options.first ? 'first' : 'other')
 
 const MAX_DOCS = 1000
-/** Rows of an answer of which all that follows is done in one turn of the event loop. */
+/** Rows of an answer that are processed in one turn of the event loop. */
 const ROWS_TOGETHER = 250
 const MAX_BYTES = 4 * 1024 * 1024
-/** Refusals of a whole request that one document in it may have earned: it is halved until that one is alone. */
+/** Refusals of a request that one document may have caused: the request is halved until that document is alone. */
 const ABOUT_ONE: readonly CouchErrorCode[] = ['too_large', 'bad_request']
 
 /**
- * Group commit: one `_bulk_docs` at a time for a database, and whatever becomes ready meanwhile travels together in
- * the next. No write waits for a timer: a write that finds the writer idle, and a turn free, leaves at the end of the
- * event loop's turn. Where thousands of databases wait for turns, a request holds what is there when its turn comes.
- * One request at a time is not a limit but the fastest way: CouchDB commits a bulk request of a thousand in less time
- * than two of five hundred side by side (measured by `npm run bench`).
+ * Group commit: each database has one `_bulk_docs` at a time, and the next one takes all writes that arrive meanwhile.
+ * No write waits for a timer. An idle writer sends a write at the end of the event loop's turn if a permit is free.
+ * If thousands of databases wait for permits, a request takes all writes that wait when its permit comes.
+ * One request at a time is the fastest way, not a limit. CouchDB commits one bulk request of 1000 faster than two
+ * concurrent ones of 500 (measured by `npm run bench`).
  *
- * Rows are matched by id, since servers may answer in another order; so a batch never holds an id twice.
+ * Rows are matched by id, because servers may answer in another order. So a batch never holds an id twice.
  */
 export function createWriter(database: Database, options: WriterOptions): Writer {
   const { signal, timeoutMs, counts = noWrites(), turns = new Semaphore(() => 1) } = options
   const waiting: Record<Kind, Pending[]> = { first: [], other: [] }
-  /** Others were put off by the request before: the oldest leads this one, or what is large would wait for ever. */
+  /** The last request left `other` writes waiting: the oldest leads the next one, or a large one would wait forever. */
   let othersLead = false
   let running = false
-  /** Whether a turn is waited for, behind the others and before them. */
-  const asked = { first: false, other: false }
+  /** Whether the writer waits for a permit, with priority (`first`) or without (`other`). */
+  const requested = { first: false, other: false }
 
-  /** @param goesOn after a request of ours: what waits has gathered */
-  function ask(goesOn = false): void {
+  /** @param goesOn true after a request of this writer: writes have gathered meanwhile */
+  function requestTurn(goesOn = false): void {
     const kind = waiting.first.length > 0 ? 'first' : 'other'
-    if (running || waiting[kind].length === 0 || asked.first || asked[kind]) return
-    asked[kind] = true
+    if (running || waiting[kind].length === 0 || requested.first || requested[kind]) return
+    requested[kind] = true
     turns.run(() => run(kind, goesOn), kind === 'first', signal).catch(giveUp)
   }
 
   async function run(kind: Kind, goesOn: boolean): Promise<void> {
-    asked[kind] = false
+    requested[kind] = false
     if (running) return
     running = true
     if (!goesOn) await new Promise(setImmediate)
     const batch = takeBatch()
     if (batch.length > 0) await commit(batch)
     running = false
-    ask(true)
+    requestTurn(true)
   }
 
   function giveUp(reason: unknown): void {
     for (const { reject } of [...waiting.first.splice(0), ...waiting.other.splice(0)]) reject(reason)
   }
 
-  /** Those that go first, and then of the others what there is room for. */
+  /** Takes the `first` writes, then as many `other` writes as fit. */
   function takeBatch(): Pending[] {
     const ids = new Set<string>()
     const batch: Pending[] = []
@@ -111,11 +111,11 @@ export function createWriter(database: Database, options: WriterOptions): Writer
         batch.push(pending)
       } else waiting[kindOf(pending)].push(pending)
     }
-    othersLead = !othersLead && waiting.other.length > 0 // never twice in a row: so is the oldest of the first
+    othersLead = !othersLead && waiting.other.length > 0 // never twice in a row, so the oldest `first` write leads next
     return batch
   }
 
-  /** `again`: they were in a request that was refused, of which some may have been stored all the same. */
+  /** @param again true after the refusal of a request with these documents: some may be stored nevertheless */
   async function commit(batch: Pending[], again = false): Promise<void> {
     try {
       const texts = batch.map(({ json }) => json)
@@ -137,7 +137,7 @@ export function createWriter(database: Database, options: WriterOptions): Writer
     }
   }
 
-  /** A part at a time, so that the next request has left before all of what follows from this one is done. */
+  /** Processes rows in parts, so that the next request leaves before all rows of this one are done. */
   async function takeRows(batch: readonly Pending[], rows: readonly BulkRow[], again: boolean): Promise<void> {
     const rowOf = new Map(rows.map((row) => [row.id, row]))
     for (const [i, pending] of batch.entries()) {
@@ -151,7 +151,7 @@ export function createWriter(database: Database, options: WriterOptions): Writer
     try {
       if (!row) throw unknown(id, 'no row for it')
       const written = writtenFrom(row)
-      if (written.kind === 'conflict' && again) throw unknown(id, 'perhaps it is stored since the first try')
+      if (written.kind === 'conflict' && again) throw unknown(id, 'the first request may have stored it')
       settle(pending, written)
     } catch (thrown) {
       lose(pending, thrown)
@@ -176,7 +176,7 @@ export function createWriter(database: Database, options: WriterOptions): Writer
         if (signal.aborted) return reject(signal.reason as Error)
         const pending = { id: doc._id, json, options, resolve, reject }
         waiting[kindOf(pending)].push(pending)
-        ask()
+        requestTurn()
       }),
   }
 }

@@ -1,22 +1,22 @@
 import type { BulkRow, Doc } from './documents.ts'
 import { CouchError, type CouchErrorCode } from './couch-errors.ts'
 
-/** What became of one write. An answer that did not come, or came garbled, is thrown instead: the outcome is unknown then. */
+/** Outcome of one write. A missing or garbled answer throws instead: the outcome is then unknown. */
 export type Written =
   | { readonly kind: 'stored'; readonly rev: string }
-  /** A cluster's 202: at least one copy has it, but not the quorum. A caller that needs to have won, has lost. */
+  /** A cluster's 202: at least one copy has stored it, but not the quorum. A caller that must win has lost. */
   | { readonly kind: 'accepted'; readonly rev: string }
   | { readonly kind: 'conflict' }
-  /** By `validate_doc_update`, `_security`, or because such a document cannot be stored or has no JSON. */
+  /** `validate_doc_update` or `_security` refuses the document, or it cannot be stored or serialized. */
   | { readonly kind: 'refused'; readonly code: CouchErrorCode; readonly reason: string }
 
-/** A cycle or a BigInt has no JSON. */
+/** The document as JSON text, or a refusal: a cycle or a BigInt has no JSON. */
 export function textOf(doc: Doc): string | Written {
   if (typeof doc._id !== 'string' || doc._id === '') {
     return { kind: 'refused', code: 'bad_request', reason: `expected an _id, got ${JSON.stringify(doc._id)}` }
   }
   if (typeof doc.toJSON === 'function') {
-    return { kind: 'refused', code: 'bad_request', reason: 'expected a document, got one that is another as JSON' }
+    return { kind: 'refused', code: 'bad_request', reason: 'expected a document that JSON can represent' }
   }
   try {
     return JSON.stringify(doc)
@@ -25,7 +25,7 @@ export function textOf(doc: Doc): string | Written {
   }
 }
 
-/** Throws `CouchError` where the row tells of trouble that passes: what became of the write is unknown then. */
+/** The outcome that a row reports. Throws `CouchError` for a transient error: the outcome is then unknown. */
 export function writtenFrom(row: BulkRow): Written {
   const { id, rev, error, reason = error ?? 'no reason given' } = row
   if (rev !== undefined && error === undefined) return { kind: row.accepted ? 'accepted' : 'stored', rev }
@@ -36,13 +36,13 @@ export function writtenFrom(row: BulkRow): Written {
   throw new CouchError(passing, { request: 'POST _bulk_docs', rowOf: id, ...(error && { error }), reason })
 }
 
-/** What a `validate_doc_update` throws that is no answer, but breaks: on the same document it does so again. */
+/** Errors of a `validate_doc_update` that crashes instead of answering. It crashes again on the same document. */
 const BROKEN_GUARD = ['Error', 'EvalError', 'RangeError', 'ReferenceError', 'SyntaxError', 'TypeError', 'URIError']
-const guardBroke = (error: string) => `a validate_doc_update breaks on it: it throws ${error}`
+const guardBroke = (error: string) => `a validate_doc_update function fails on it: it throws ${error}`
 
 /**
- * The words of rows that are an answer about the document: `_bulk_docs` says in them what a single PUT says in a status
- * (`chttpd:error_info`). Every other word, known or not, is of the server and passes.
+ * Error words of rows that concern the document. `_bulk_docs` reports in them what a single PUT reports as a status
+ * (`chttpd:error_info`). Every other word, known or not, concerns the server and is transient.
  */
 const refusals: ReadonlyMap<string | undefined, CouchErrorCode> = new Map([
   ['unauthorized', 'unauthorized'],

@@ -6,7 +6,7 @@ import type { HandlerTables } from './handler-tables.ts'
 import type { Member, WorkerOptions } from '../workers/worker-documents.ts'
 import type { TypeAndState } from '../workers/partitioning.ts'
 
-/** What a worker tells the others about its handlers: `type/state` of each; `types` whose conflicts it resolves. */
+/** Capabilities that a worker publishes: `type/state` of its handlers, and `types` whose conflicts it resolves. */
 export function capabilitiesOf(
   { controlDb, databases }: Places,
   tables: Omit<HandlerTables, 'of' | 'most'>,
@@ -20,7 +20,7 @@ export function capabilitiesOf(
 
 type Places = Pick<Config, 'controlDb' | 'databases'>
 
-/** Whether a worker has a handler for this state there. Other programs may have written the options: they can be anything. */
+/** Whether a worker has a handler for this state in this database. Other programs may have written invalid options. */
 export function hasCapability({ options }: Member, database: string, { type, state }: TypeAndState): boolean {
   const { control, users, databases } = options as {
     control?: { database?: unknown } & Capabilities
@@ -45,7 +45,7 @@ export const handlersOf = ({ options }: Member): string[] =>
     ...stringsIn(place?.handlers),
   ])
 
-/** Those of the user, who runs the sidecar, and not the sidecar's own. */
+/** The user's handlers of a worker, by `type/state`, without the sidecar's own. */
 export const ownHandlersOf = ({ options }: Member): readonly string[] =>
   stringsIn((options as { databases?: Capabilities }).databases?.handlers)
 

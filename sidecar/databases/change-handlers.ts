@@ -12,17 +12,17 @@ import { listWorkers } from '../workers/list-workers.ts'
 import { handlersOf } from './capabilities.ts'
 
 const ID = settingsId('handlers')
-/** Others may write it at the same time. */
+/** Maximum tries: others may write the document at the same time. */
 const TRIES = 20
 
-/** What is to hold of handlers from now on; null: as their options say. What is left out stays. */
+/** New settings of handlers. `null` restores the handler's option; a missing field stays as it is. */
 export type HandlerChange = { readonly [K in keyof HandlerSetting]: HandlerSetting[K] | null }
 
 /**
- * Changes what holds of these handlers, by `type/state`, in all databases and workers. Throws `CouchError`.
+ * Changes settings of these handlers, by `type/state`, in all databases and workers. Throws `CouchError`.
  *
  * @param control the control database
- * @param by who does it
+ * @param by name of the operator
  */
 export async function changeHandlers(
   control: Database,
@@ -44,8 +44,8 @@ export async function changeHandlers(
 }
 
 /**
- * Of these names those that no registered worker has, with what may be meant; undefined where no worker is registered, so
- * that it cannot be known. Throws `CouchError`.
+ * Faults for the names that no registered worker has, with the nearest known name. Undefined if no worker is
+ * registered: then handlers are unknown. Throws `CouchError`.
  *
  * @param control the control database
  */
@@ -61,10 +61,10 @@ export async function unknownHandlers(
     .map((name) => `expected a handler of a running worker, got ${name}${didYouMean(name, [...known])}`)
 }
 
-/** The word for what the options of a handler say. */
+/** Stands for the value in the handler's options. */
 export const BY_DEFAULT = 'default'
 
-/** Of `4`, or `default`; a sentence where it is neither. */
+/** Parses `4`, or `default` (null). Returns a sentence for any other text. */
 export function concurrencyFrom(text: string): number | null | string {
   if (text === BY_DEFAULT) return null
   const count = Number(text)
@@ -73,16 +73,16 @@ export function concurrencyFrom(text: string): number | null | string {
     : `expected a whole number of runs from 1, or ${BY_DEFAULT}, got ${text}`
 }
 
-/** As it is typed. */
+/** The limit in the format that `limitFrom` parses. */
 export const limitInWords = ({ limit }: HandlerSetting = {}): string =>
   limit ? `${limit.count}/${limit.per}` : BY_DEFAULT
 
-/** Of `600/1m`, or `default`; a sentence where it is neither. */
+/** Parses `600/1m`, or `default` (null). Returns a sentence for any other text. */
 export function limitFrom(text: string): HandlerSetting['limit'] | null | string {
   if (text === BY_DEFAULT) return null
   const [, count, per] = /^(\d+)\s*\/\s*(\S+)$/.exec(text) ?? []
   const limit = { count: Number(count), per: per ?? '' }
   return fits(handlerSettings.limit, limit)
     ? limit
-    : `expected runs in a time, such as 600/1m, or ${BY_DEFAULT}, got ${text}`
+    : `expected a count and a time such as 600/1m, or ${BY_DEFAULT}, got ${text}`
 }

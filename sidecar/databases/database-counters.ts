@@ -2,13 +2,13 @@ import { Counters } from '../docstate/counters.ts'
 import { patternOf } from './patterns.ts'
 
 /**
- * What is counted in databases, by the names and globs of the settings: few numbers, however many databases match a
- * glob, and none is lost with a database that goes.
+ * Counters of databases, by the names and globs of the settings. All databases of a glob share one set of counters, and
+ * no count is lost when a database is deleted.
  */
 export interface DatabaseCounters {
-  /** For a database that one of them stands for. */
+  /** Counters of a database, which must match a name or glob. */
   readonly of: (database: string) => Counters
-  /** By name or glob. */
+  /** All counters, by name or glob. */
   readonly all: ReadonlyMap<string, Counters>
 }
 

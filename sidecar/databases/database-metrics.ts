@@ -6,7 +6,7 @@ import { counter, defineMetrics, gauge, one, histogram } from '../metrics/metric
 import type { ByteBudget } from '../core/byte-budget.ts'
 import type { VisitCounts } from './visited-databases.ts'
 
-export const DATABASE = 'the name or glob in the settings by which it is followed'
+export const DATABASE = 'name or glob in the settings that selects the database'
 const ENGINES = 'databases/databases-feature.ts'
 const WATCH = 'docstate/finding/watch.ts'
 const LAG = 'feed/lag.ts'
@@ -16,14 +16,14 @@ const WRITER = 'couch/writer.ts'
 export interface DatabaseSources {
   /** The engines of the databases that are served now, by database. */
   readonly engines: ReadonlyMap<string, Engine>
-  /** What engines have counted, by the name or glob of the settings. */
+  /** Counters of the engines, by the name or glob of the settings. */
   readonly databaseCounters: ReadonlyMap<string, Counters>
-  /** Handlers that are paused, by `type/state`. */
+  /** Paused handlers, by `type/state`. */
   readonly paused: () => ReadonlySet<string>
   readonly clock: Pick<Clock, 'ticks'>
 }
 
-/** The databases that are followed by one name or glob. */
+/** The served databases that match one name or glob of the settings. */
 interface Followed {
   readonly database: string
   readonly counts: Counters
@@ -36,54 +36,58 @@ export const databaseMetrics = defineMetrics({
   metrics: {
     databases: gauge(
       'databases',
-      'Databases that are followed, or are being visited: those that were named and are there, and of a glob some.',
+      'Databases that are followed or have an open visit. A named database counts once it exists.',
       ENGINES,
     ),
     databases_following: gauge('databases', 'Databases whose feed is being read.', WATCH),
-    feed_changes_total: counter('changes', 'Changes read from feeds; one that comes again counts again.', WATCH),
+    feed_changes_total: counter('changes', 'Changes read from feeds. A change that is read twice counts twice.', WATCH),
     feed_pending_changes: gauge(
       'changes',
-      'Changes still to be read. CouchDB says it after each thousand; 0 while it has not, and at the end of the feed.',
+      'Changes left to read. CouchDB reports the number after each 1,000 changes. 0 while it is unknown, and at the end of the feed.',
       LAG,
     ),
     feed_behind_seconds: gauge(
       'seconds',
-      'For how long the feed is not known to be read to its end, 0 if it is; of several databases the longest.',
+      'Seconds since the feed was last known to be at its end; 0 at the end. The highest of several databases.',
       LAG,
     ),
     feed_unsettled_changes: gauge(
       'changes',
-      'Changes that were read, of which it is neither done nor written down what they ask for.',
+      'Changes read from feeds whose work is neither done nor recorded.',
       'feed/progress.ts',
     ),
-    feed_failures_total: counter('failures', 'Times a feed could not be read; it is tried again.', WATCH),
-    feed_restarts_total: counter('restarts', 'Times a feed began again from its start.', WATCH),
+    feed_failures_total: counter('failures', 'Failed reads of feeds. Each read is retried.', WATCH),
+    feed_restarts_total: counter('restarts', 'Restarts of feeds from their start.', WATCH),
     handlers_behind: gauge(
       'handlers',
-      'Handlers with more documents to do than fit into their memory; the rest waits in the database.',
+      'Handlers with more ready documents than fit into memory. The other documents wait in the database.',
       'docstate/finding/backlog.ts',
     ),
-    documents_in_flight: gauge('documents', 'Documents under way, from claim to save.', 'docstate/attempts.ts'),
+    documents_in_flight: gauge(
+      'documents',
+      'Documents with an attempt in progress, from dispatch to save.',
+      'docstate/attempts.ts',
+    ),
     documents_in_vain_total: counter(
       'documents',
-      'Documents that were reached for, and another worker had won.',
+      'Documents that this worker tried to claim, but another worker won.',
       'docstate/dispatch.ts',
     ),
     documents_undeclared: gauge(
       'documents',
-      'Documents in a state that their machine does not declare: no handler takes them. Of a glob as of the last visits.',
+      'Documents in a state that their machine does not declare. No handler takes them. For a glob, as of the last visits.',
       'docstate/finding/list-waiting.ts',
-      { type: 'of the documents', state: 'the one that is not declared' },
+      { type: 'type of the documents', state: 'the undeclared state' },
     ),
-    conflicts_resolved_total: counter('documents', 'Conflicts of replication that were made one document.', RESOLVE),
+    conflicts_resolved_total: counter('documents', 'Documents whose conflicting revisions were merged.', RESOLVE),
     conflicts_stuck_total: counter(
       'documents',
-      'Conflicts that stay until a person does something; the log says what.',
+      'Documents whose conflict an operator must resolve. The log says how.',
       RESOLVE,
     ),
-    write_requests_total: counter('requests', 'Requests to write documents.', WRITER),
-    write_documents_total: counter('documents', 'Documents in requests to write, by what became of them.', WRITER, {
-      outcome: 'stored, accepted (by less than the quorum of a cluster), conflict, refused, unknown (no answer)',
+    write_requests_total: counter('requests', 'Requests to CouchDB that write documents.', WRITER),
+    write_documents_total: counter('documents', 'Documents in write requests, by outcome.', WRITER, {
+      outcome: 'stored, accepted (write quorum not reached), conflict, refused, unknown (no answer)',
     }),
   },
   read({ databaseCounters, engines }: DatabaseSources) {
@@ -108,7 +112,7 @@ export const databaseMetrics = defineMetrics({
       feed_restarts_total: counted(({ feed }) => feed.rewound),
       handlers_behind: added(({ lag }) => lag.slowHandlers),
       documents_in_flight: added(({ health }) => health.inFlight),
-      documents_in_vain_total: counted(({ inVain }) => inVain),
+      documents_in_vain_total: counted(({ contended }) => contended),
       documents_undeclared: all.flatMap(({ database, counts }) =>
         addUp([...counts.undeclared.values()].flat()).map(
           ({ type, state, count }) => [count, { database, type, state }] as const,
@@ -131,8 +135,8 @@ export const memoryMetrics = defineMetrics({
   title: 'Memory',
   prefix: 'couchdb_sidecar_memory_',
   metrics: {
-    used_bytes: gauge('bytes', 'Memory that documents in flight take.', BYTE_BUDGET),
-    limit_bytes: gauge('bytes', 'Memory that documents in flight may take.', BYTE_BUDGET),
+    used_bytes: gauge('bytes', 'Bytes that documents in flight use.', BYTE_BUDGET),
+    limit_bytes: gauge('bytes', 'Maximum bytes of documents in flight.', BYTE_BUDGET),
   },
   read: ({ used, budget }: ByteBudget) => ({ used_bytes: one(used), limit_bytes: one(budget) }),
 })
@@ -142,7 +146,7 @@ const EXECUTE = 'docstate/execute.ts'
 
 export const handlerMetrics = defineMetrics({
   title: 'Handlers',
-  labels: { database: DATABASE, type: 'of the documents', state: 'in which it takes them' },
+  labels: { database: DATABASE, type: 'type of the documents', state: 'state that the handler handles' },
   metrics: {
     handler_runs_total: counter('runs', 'Runs that have ended.', EXECUTE, {
       outcome: 'next, nothing, failed, rejected, claim-lost, stopped',
@@ -154,28 +158,29 @@ export const handlerMetrics = defineMetrics({
       'Runs whose time was up, and that have not ended since: they ignore ctx.signal.',
       EXECUTE,
     ),
-    handler_waiting: gauge(
-      'documents',
-      'Documents in memory that wait for their claim, their turn or their save.',
-      RUN_ATTEMPT,
-    ),
+    handler_waiting: gauge('documents', 'Documents in memory that wait for a turn, a claim or a save.', RUN_ATTEMPT),
     handler_oldest_seconds: gauge(
       'seconds',
-      'For how long the oldest document in memory waits, runs or is being saved; 0 without one.',
+      'Age of the oldest attempt that waits, runs or is being saved; 0 without one.',
       RUN_ATTEMPT,
     ),
-    handler_paused: gauge('none', '1 while it is paused, 0 otherwise.', 'docstate/handler-limits.ts'),
+    handler_paused: gauge('none', '1 while the handler is paused, 0 otherwise.', 'docstate/handler-limits.ts'),
     handler_written_total: counter(
       'documents',
-      'What was written down of runs and lost workers.',
+      'Outcomes written to documents, after runs and after the loss of a worker.',
       'docstate/telemetry.ts',
       {
-        as: 'saved, retry (failed, and tried again), error (failed for good), parked (a person decides)',
+        as: 'saved, retry (failed, will be retried), error (failed for good), parked (an operator decides)',
       },
     ),
-    claims_total: counter('claims', 'Claims of unsafe documents.', 'docstate/claims/win-claim.ts', {
-      outcome: 'won, lost, unproven (by less than the quorum of a cluster), refused',
-    }),
+    claims_total: counter(
+      'claims',
+      'Claims of documents for unsafe handlers, by outcome.',
+      'docstate/claims/win-claim.ts',
+      {
+        outcome: 'won, lost, unproven (write quorum not reached), refused',
+      },
+    ),
     claims_inherited_total: counter(
       'documents',
       'Documents taken over from workers that did not renew their claims.',
@@ -217,18 +222,14 @@ export const handlerMetrics = defineMetrics({
 const VISITED = 'databases/visited-databases.ts'
 
 export const visitMetrics = defineMetrics({
-  title: 'Databases that globs stand for',
+  title: 'Databases that match a glob',
   metrics: {
-    visited_databases: gauge('databases', 'Databases that this worker looks after.', VISITED),
-    visits_open: gauge('visits', 'Visits under way.', VISITED),
+    visited_databases: gauge('databases', 'Databases that this worker visits.', VISITED),
+    visits_open: gauge('visits', 'Visits in progress.', VISITED),
     visits_waiting: gauge('databases', 'Databases that wait for a visit.', VISITED),
     visits_total: counter('visits', 'Visits that have ended.', VISITED),
-    visit_reads_total: counter('requests', 'Requests for changes.', VISITED),
-    visits_found_total: counter(
-      'databases',
-      'Databases that a sweep found further than they were known to be.',
-      VISITED,
-    ),
+    visit_reads_total: counter('requests', 'Requests of visits that read changes.', VISITED),
+    visits_found_total: counter('databases', 'Databases whose changes only a sweep found.', VISITED),
   },
   read(counts: () => VisitCounts) {
     const { databases, open, waiting, visits, reads, swept } = counts()

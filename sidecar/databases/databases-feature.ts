@@ -18,7 +18,7 @@ import { isGlob } from '../core/glob.ts'
 import { createVisitedDatabases, type VisitedDatabases, type VisitedDatabasesOptions } from './visited-databases.ts'
 import { followDatabase } from './follow.ts'
 
-/** Runs the handlers, the user's and the sidecar's own: follows the databases that are named, visits those of globs. */
+/** Runs the user's and the sidecar's own handlers. Follows named databases, visits databases that match a glob. */
 export function databasesFeature(platform: Platform): Feature {
   const { config, couch, worker, byteBudget, live, clock, random, log, signal } = platform
   const engines = new Map<string, Engine>()
@@ -60,10 +60,10 @@ export function databasesFeature(platform: Platform): Feature {
   }
 }
 
-/** Of more databases in the same trouble than that their number is told. */
+/** Maximum databases named per problem; the others are counted. */
 const NAMED = 3
 
-/** The databases whose feed is not followed, and why. */
+/** The databases whose feed is not followed, with the reason, as sentences. */
 export function problemsOf(engines: ReadonlyMap<string, Engine>): string[] {
   if (engines.size === 0) return ['waiting for CouchDB']
   const byTrouble = new Map<CouchErrorCode | undefined, string[]>()
@@ -83,19 +83,19 @@ export interface ServeOptions extends Omit<VisitedDatabasesOptions, 'except'> {
   readonly controlDb: string
   /** Names and globs. */
   readonly databases: readonly string[]
-  /** Of the databases that are served now. */
+  /** Engines of the databases that are served now, by name. */
   readonly engines: Map<string, Engine>
-  /** Where its engine counts what it does. */
+  /** Counters that the engine of a database adds to. */
   readonly countsOf: (database: string) => Counters
 }
 
 interface Served {
-  /** Until the signal aborts. If one of them breaks off, which only a mistake of ours does, all end, and it is thrown. */
+  /** Runs until the signal aborts. If one database fails by a bug, all others end, and its error is thrown. */
   run(signal: AbortSignal): Promise<void>
   readonly visited: VisitedDatabases
 }
 
-/** The databases that the settings name are followed, for ever; those that come to match a glob are visited. */
+/** Follows the databases that the settings name. Visits all that match a glob, including databases created later. */
 export function serveDatabases(options: ServeOptions): Served {
   const { controlDb, databases, jobOf, engines, countsOf, log } = options
   const named = new Set([controlDb, ...databases.filter((pattern) => !isGlob(pattern))])

@@ -24,13 +24,13 @@ export interface ExplainDocumentOptions {
 }
 
 export interface Explained {
-  /** For people; none but that it is not there, where only the history knows of it. */
+  /** The explanation. If only the history has the document, it says that the document does not exist. */
   readonly sentences: readonly string[]
-  /** Its entries that have ended, as far as they are kept. */
+  /** Handled entries of the document in the history; empty without a history. */
   readonly history: readonly HistoryDoc[]
 }
 
-/** What happens to one document, and why. Throws `SidecarError` (code `not-found`), `CouchError`. */
+/** Explains what happens to one document, and why. Throws `SidecarError` (code `not-found`), `CouchError`. */
 export async function explainDocument(
   db: string,
   id: string,
@@ -49,7 +49,7 @@ export async function explainDocument(
       hasWorker: async (pair) => (await listWorkers(control, signal)).some((worker) => hasCapability(worker, db, pair)),
       served: isAmong(db, patternsOf(config)),
       guarded: (ddoc?.machines ?? {}) as Machines,
-      // Where there is no design document yet, the start brings it, with the machines of these handlers.
+      // A missing design document is no fault: a sidecar deploys it at startup, with the machines of these handlers.
       faultsOf: (registration) => (ddoc ? listMismatches(ddoc, [registration], table.machines) : []),
     })
     return { sentences, history }

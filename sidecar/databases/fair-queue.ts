@@ -1,60 +1,60 @@
 import { Queue } from '../core/queue.ts'
 
-/** Of so many turns one is for a database that no event has named. */
+/** One of this many turns goes to a database that no event has named. */
 const ONE_IN = 4
 
 /**
- * Which database is visited next. Those that an event has named go first, but never alone: those that are due and
- * those that only a look at all has found have turns of their own, one after the other, however many of the others wait.
+ * Chooses the database that is visited next. Databases that an event has named go first, but never take every turn.
+ * Due databases, and databases that only a sweep has found, alternate in turns of their own.
  */
 export class FairQueue {
-  readonly #told = new Queue()
+  readonly #named = new Queue()
   readonly #found = new Queue()
   readonly #due = new Queue()
   #taken = 0
   #takenOfOthers = 0
 
-  /** How many wait. */
+  /** Number of databases that wait now. */
   get size(): number {
-    return this.#told.size + this.#found.size + this.#due.size
+    return this.#named.size + this.#found.size + this.#due.size
   }
 
-  tell(name: string): void {
+  addNamed(name: string): void {
     this.#found.remove(name)
-    this.#told.add(name)
+    this.#named.add(name)
   }
 
   find(name: string): void {
     this.#found.add(name)
   }
 
-  /** Whether an event has named it, or a sweep has found it. */
+  /** Whether the database waits because of an event or a sweep. */
   hasNewsOf(name: string): boolean {
-    return this.#told.has(name) || this.#found.has(name)
+    return this.#named.has(name) || this.#found.has(name)
   }
 
-  /** At this time, if it was not to come earlier. */
+  /** Schedules a database for this time, in ticks, unless it is scheduled earlier. */
   addAt(name: string, at: number): void {
     this.#due.addAt(name, at)
   }
 
-  /** Those whose time has come wait from now on. */
+  /** Moves the databases that are due by now into the queue. */
   ripen(now: number): void {
     this.#due.ripen(now)
   }
 
-  /** When the next one's time comes. */
+  /** When the next scheduled database is due, in ticks. */
   nextAt(): number | undefined {
     return this.#due.nextAt()
   }
 
   remove(name: string): void {
-    for (const queue of [this.#told, this.#found, this.#due]) queue.remove(name)
+    for (const queue of [this.#named, this.#found, this.#due]) queue.remove(name)
   }
 
   take(): string | undefined {
     const isOthersTurn = this.#taken++ % ONE_IN === 0
-    return isOthersTurn ? (this.#takeOther() ?? this.#told.take()) : (this.#told.take() ?? this.#takeOther())
+    return isOthersTurn ? (this.#takeOther() ?? this.#named.take()) : (this.#named.take() ?? this.#takeOther())
   }
 
   #takeOther(): string | undefined {

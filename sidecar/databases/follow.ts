@@ -12,17 +12,17 @@ export interface FollowOptions
   readonly random: Random
   readonly partitioning: Partitioning
   readonly onEngine: (engine: Engine) => void
-  /** Resolves when it is known what is set of handlers: one that is paused does not begin. Default at once. */
+  /** Resolves when the handler settings are known, so that no paused handler starts. Default: at once. */
   readonly whenSet?: (signal: AbortSignal) => Promise<void>
 }
 
 const AGAIN_MS = 10_000
-/** Before it is known who is there, all workers would reach for everything. */
+/** Maximum wait for the list of workers. Without the list, all workers would try to claim every document. */
 export const WHO_IS_THERE_MS = 3000
 
 /**
- * Looks after one database until the signal aborts: waits until it is there (the control database is made), brings
- * its design document if it has none, and runs the engine with the handlers that match it.
+ * Serves one database until the signal aborts. Waits until the database exists; the control database is created.
+ * Deploys a missing design document, and runs the engine with the handlers that match it.
  */
 export async function followDatabase(options: FollowOptions, signal: AbortSignal): Promise<void> {
   const { couch, name, partitioning, clock, random, log } = options
@@ -30,10 +30,10 @@ export async function followDatabase(options: FollowOptions, signal: AbortSignal
     log.warn({ code: error.code, reason: error.message, retryInMs }, 'waiting for CouchDB')
 
   for (;;) {
-    const ask = () => prepare(options, signal)
-    const there = await withRetries(ask, { clock, random, signal, onTrouble })
-    if (there) {
-      let matched = matching(options, there)
+    const read = () => prepare(options, signal)
+    const prepared = await withRetries(read, { clock, random, signal, onTrouble })
+    if (prepared) {
+      let matched = matching(options, prepared)
       await withTimeout(clock, WHO_IS_THERE_MS, partitioning.known, signal)
       await options.whenSet?.(signal)
       const engine = createEngine({

@@ -19,16 +19,16 @@ import type { TypeAndState } from '../workers/partitioning.ts'
 import { joinHandlers, type LoadedHandlers } from '../docstate/handlers.ts'
 import type { Templates } from '../mail/templates.ts'
 
-/** What is handled where. The user's own handlers, and their machines, are where the settings say and nowhere else. */
+/** Handlers by database. The user's handlers and machines apply only in the databases of the settings. */
 export interface HandlerTables {
   readonly of: (this: void, database: string) => Job & { readonly table: LoadedHandlers }
-  /** How many workers may run a handler there, or the one of which that are the fewest. */
+  /** Maximum workers that may run a handler in a database; without `pair`, the lowest maximum of its handlers. */
   readonly most: (this: void, database: string, pair?: TypeAndState) => number
-  /** In the control database. */
+  /** Handlers in the control database. */
   readonly control: LoadedHandlers
-  /** In the control databases of users. */
+  /** Handlers in the control databases of users. */
   readonly user: LoadedHandlers
-  /** In any other. */
+  /** Handlers in all other databases. */
   readonly docstate: LoadedHandlers
 }
 
@@ -39,9 +39,9 @@ export interface HandlerTablesOptions {
   readonly compiler: Compiler
   readonly templates: Templates
   readonly clock: Clock
-  /** Base of the links in mails. */
+  /** Base URL of the links in mails. */
   readonly publicUrl: string
-  /** Under which devices reach CouchDB. */
+  /** URL at which devices reach CouchDB. */
   readonly syncUrl: string
 }
 
@@ -90,8 +90,8 @@ export function createHandlerTables(options: HandlerTablesOptions): HandlerTable
     of,
     most(database, pair) {
       const all = of(database).table.registrations
-      const asked = pair ? all.filter(({ type, state }) => type === pair.type && state === pair.state) : all
-      return Math.min(...asked.map(({ options }) => options.globalConcurrency ?? Infinity))
+      const selected = pair ? all.filter(({ type, state }) => type === pair.type && state === pair.state) : all
+      return Math.min(...selected.map(({ options }) => options.globalConcurrency ?? Infinity))
     },
     ...{ control: jobs.control.table, user: jobs.user.table, docstate: handlers },
   }

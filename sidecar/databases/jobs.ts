@@ -3,16 +3,16 @@ import { typesAndStatesOf, type DispatchTable, typesOf } from '../docstate/class
 import type { TypeAndState } from '../workers/partitioning.ts'
 import { createHash } from 'node:crypto'
 
-/** What is done in a database: of which kind it is, and what is handled there. */
+/** The work in a database: its kind, and its handlers. */
 export interface Job {
   readonly kind: DatabaseKind
-  /** The same for all databases that are alike. */
+  /** The same object for all databases with the same handlers. */
   readonly table: DispatchTable
 }
 
 export type JobOf = (this: void, database: string) => Job
 
-/** What follows from a job, worked out once for thousands of databases. */
+/** A job with derived values, which are computed once for thousands of databases. */
 export interface WorkedOut extends Job {
   readonly typesAndStates: readonly TypeAndState[]
   readonly owner: string
@@ -32,8 +32,9 @@ export function workOut(jobOf: JobOf): (database: string) => WorkedOut {
 }
 
 /**
- * Whose the checkpoints are in databases that are visited: of all workers that look for the same. With another handler,
- * or an end of a state, or other states of a machine, a database is read from its start: there may be documents in it that were never classified.
+ * Owner of the checkpoints in visited databases, shared by all workers with the same handlers. Another handler, state
+ * or timeout of a state changes the owner. The database is then read from its start: it may contain documents
+ * that were never classified.
  */
 export function ownerOf(table: DispatchTable): string {
   const { registrations, machines, resolvers = new Map<string, unknown>() } = table

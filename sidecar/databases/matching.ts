@@ -10,20 +10,20 @@ import { DDOC_ID } from '../docstate/finding/pages.ts'
 export interface MatchingOptions {
   readonly couch: Couch
   readonly name: string
-  /** What is to run there. */
+  /** Handlers that are to run in the database. */
   readonly table: DispatchTable
   readonly clock: Clock
   readonly log: Logger
 }
 
 export interface Matched {
-  /** What runs there; the same object as what is to run if that is all. */
+  /** Handlers that run. If all match, this is the same object as `table` of the options. */
   readonly table: DispatchTable
-  /** Of the design document by which that was decided. */
+  /** Revision of the design document that was matched. */
   readonly rev: string
 }
 
-/** The handlers that the database's own machines know. The others are named and do not start. */
+/** Selects the handlers that fit the machines of the database. The others are logged and do not start. */
 export function matching({ table, name, log }: MatchingOptions, ddoc: StoredDoc): Matched {
   const registrations = table.registrations.filter((registration) => {
     const faults = listMismatches(ddoc, [registration], table.machines)
@@ -31,17 +31,17 @@ export function matching({ table, name, log }: MatchingOptions, ddoc: StoredDoc)
     return faults.length === 0
   })
   const isWhole = registrations.length === table.registrations.length
-  return { table: isWhole ? table : { ...table, registrations }, rev: ddoc._rev } // one table for thousands
+  return { table: isWhole ? table : { ...table, registrations }, rev: ddoc._rev } // one table for all
 }
 
-/** So long a cluster may take until the copies that are asked have what the feed has told. */
+/** Reads, and the pause between them: on a cluster the copies that answer may be behind the feed. */
 const [LAG_TRIES, LAG_MS] = [20, 250]
 
 /**
- * The same after a deploy, for which some may have waited. Where all run they go on, whatever it has brought: a new
- * version is deployed before it is started. Throws `CouchError`.
+ * Matches again after a deploy, for handlers that waited for it. If all handlers already run, they continue unchanged:
+ * a new version is deployed before it is started. Throws `CouchError`.
  *
- * @param rev as the feed has told it
+ * @param rev revision of the design document in the feed
  */
 export async function matchAgain(
   options: MatchingOptions,
@@ -51,11 +51,11 @@ export async function matchAgain(
 ): Promise<Matched> {
   const { couch, name, table, clock, log } = options
   if (before.table === table || before.rev === rev) return before
-  const ask = () => couch.db(name).find(DDOC_ID, {}, { signal })
-  let ddoc = await ask()
+  const read = () => couch.db(name).find(DDOC_ID, {}, { signal })
+  let ddoc = await read()
   for (let tries = 1; ddoc && compareRevs(ddoc._rev, rev) < 0 && tries < LAG_TRIES; tries++) {
     await clock.sleep(LAG_MS, signal)
-    ddoc = await ask()
+    ddoc = await read()
   }
   if (!ddoc) return before
   const matched = matching(options, ddoc)

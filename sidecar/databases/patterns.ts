@@ -3,7 +3,7 @@ import { isAmong, isGlob } from '../core/glob.ts'
 import type { Couch } from '../couch/client.ts'
 import { listDatabases } from '../couch/survey.ts'
 
-/** Names and globs of all that a sidecar looks after: those of the settings, the control database, the users'. */
+/** Names and globs of all served databases: the control database, those of the settings, the users' databases. */
 export const patternsOf = ({
   controlDb,
   databases,
@@ -12,11 +12,11 @@ export const patternsOf = ({
   readonly databases: readonly string[]
 }) => [...new Set([controlDb, ...databases, userDatabasesOf(controlDb)])]
 
-/** By which of them a database is served that is: its own name first. */
+/** The name or glob that serves this database; its own name wins. The database must match one. */
 export const patternOf = (name: string, patterns: readonly string[]): string =>
   patterns.includes(name) ? name : patterns.find((pattern) => isAmong(name, [pattern]))!
 
-/** Databases that are there now, by the first name or glob that stands for them. */
+/** The databases of `resolveDatabases`, grouped by the name or glob that serves them. Throws `CouchError`. */
 export async function groupDatabases(couch: Couch, patterns: readonly string[], signal: AbortSignal) {
   const groups = new Map<string, string[]>()
   for (const name of await resolveDatabases(couch, patterns, signal)) {
@@ -28,7 +28,7 @@ export async function groupDatabases(couch: Couch, patterns: readonly string[], 
   return groups
 }
 
-/** The databases that names and globs stand for now: names as they are, globs by what the server has. */
+/** The databases that match now: names unchecked, globs by the server's list. Throws `CouchError`. */
 export async function resolveDatabases(couch: Couch, patterns: readonly string[], signal: AbortSignal) {
   const names = new Set(patterns.filter((pattern) => !isGlob(pattern)))
   if (patterns.some(isGlob)) {

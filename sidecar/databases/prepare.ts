@@ -13,21 +13,21 @@ import { server } from '../couch/schemas.ts'
 
 export interface PrepareOptions extends MatchingOptions {
   readonly kind: DatabaseKind
-  /** One for all databases. */
+  /** Shared by all databases. */
   readonly compiler: Compiler
 }
 
 const AGAIN_MS = 10_000
 
 /**
- * The database's design document, deployed now where there was none; undefined where there is no database (the control
- * database is made). Throws `CouchError`.
+ * Returns the design document of a database, and deploys a missing one. Undefined if the database is missing; the
+ * control database is created. Throws `CouchError`.
  */
 export async function prepare(options: PrepareOptions, signal: AbortSignal): Promise<StoredDoc | undefined> {
   const { couch, name, kind, table, compiler, log } = options
   const database = couch.db(name)
   if (kind === 'control') {
-    if (await couch.db('_users').create({ signal })) log.info('made the database _users')
+    if (await couch.db('_users').create({ signal })) log.info('created the database _users')
     await warnOfOpenUsers(couch, log, signal)
   }
   const found = await database.find(DDOC_ID, {}, { signal })
@@ -40,13 +40,13 @@ export async function prepare(options: PrepareOptions, signal: AbortSignal): Pro
     if (thrown instanceof DeployError && thrown.code === 'no_database') return undefined
     if (thrown instanceof DeployError && thrown.code === 'busy') return waitForOther(options, thrown, signal)
     const cause = thrown instanceof DeployError ? thrown.cause : undefined
-    if (isCouchError(cause, 'not_found')) return undefined // deleted in this moment
+    if (isCouchError(cause, 'not_found')) return undefined // the database was deleted in the meantime
     throw cause instanceof CouchError ? cause : thrown
   }
   return database.find(DDOC_ID, {}, { signal })
 }
 
-/** The other deploy brings it, or leaves room for ours when it is done. */
+/** Waits for another deploy: it adds the design document, or this sidecar deploys it afterwards. */
 async function waitForOther(options: PrepareOptions, { message }: DeployError, signal: AbortSignal) {
   options.log.info(`waiting for another deploy: ${message}`)
   await options.clock.sleep(AGAIN_MS, signal)
@@ -56,8 +56,8 @@ async function waitForOther(options: PrepareOptions, { message }: DeployError, s
 const CLOSED = '{"members":{"roles":["_admin"]},"admins":{"roles":["_admin"]}}'
 
 /**
- * Warns where `_users` is not for server admins alone, as CouchDB makes it. The sidecar believes no field there that a
- * user may write; but what else the server lets them do is said. Not of the embedded server, which is open to all.
+ * Warns if `_users` is not limited to server admins, which is CouchDB's default. The sidecar trusts no field that users
+ * may write in it. The warning names what else the server lets them do. The embedded server is open to all: no warning.
  */
 export async function warnOfOpenUsers(couch: Couch, log: Logger, signal: AbortSignal): Promise<void> {
   const { couchdb } = await couch.request({ signal }, server)

@@ -13,56 +13,56 @@ import { countsFor, findDocuments, type Filter, type Found } from '../docstate/o
 import type { Counts, StateCount, StuckCount } from '../docstate/operator/count-documents.ts'
 import type { Listed } from '../workers/list-workers.ts'
 
-/** Documents that do not go on, for one reason. */
+/** Documents that are stuck for one reason. */
 export interface StuckGroup {
-  /** A name, or the glob that stands for it in the settings. */
+  /** Name of the database, or the glob of the settings that it matches. */
   readonly databases: string
   readonly type: string
-  /** In which the handler failed, or is to run. */
+  /** State in which the handler failed, or is to run. */
   readonly state: string
   readonly status: Status
   readonly count: number
-  /** The oldest; ISO 8601, undefined where nothing tells. */
+  /** Since when the oldest document is stuck, ISO 8601; undefined if unknown. */
   readonly since: string | undefined
-  /** Of the failure. */
+  /** Error code of the failure; undefined without one. */
   readonly code: string | undefined
   readonly why: string
-  /** What brings them on. */
+  /** Remedy, such as a command to run. */
   readonly next: string
   readonly example: { readonly database: string; readonly id: string } | undefined
 }
 
-/** What is in a database. */
+/** A database with the counts of its documents. */
 export interface CountedDatabase {
   readonly name: string
-  /** Undefined where its design document is not deployed. */
+  /** Undefined if the design document is not deployed. */
   readonly counted: Counts | undefined
 }
 
 export interface StuckOptions {
   readonly couch: Couch
-  /** Those that are looked through. */
+  /** Databases to search. */
   readonly databases: AsyncIterable<CountedDatabase> | Iterable<CountedDatabase>
-  /** Names and globs of the settings, by which they are told. */
+  /** Names and globs of the settings, by which results are grouped. */
   readonly patterns: readonly string[]
   readonly workers: readonly Listed[]
-  /** By `type/state`. */
+  /** Paused handlers, by `type/state`. */
   readonly paused: ReadonlySet<string>
   readonly signal: AbortSignal
-  /** Of a database that cannot be read; without it that is thrown. */
+  /** Called for a database that cannot be read. Default: throw the error. */
   readonly onUnread?: (name: string, error: CouchError) => void
 }
 
-/** So many claims are read in a database, the oldest. */
+/** Maximum claims read per database, oldest first. */
 const READ = 1000
-/** A claim that has not been renewed for so many leases, each of a second or more, has no worker. */
+/** A claim without renewal for this many leases has no worker. A lease lasts at least a second. */
 const [LEASES, LEAST_LEASE_MS] = [3, 1000]
 const CLAIMED: Filter = { statuses: ['claimed'], olderThanMs: LEASES * LEAST_LEASE_MS }
-/** Of the oldest, some may have gone on since they were counted. */
+/** Documents read for one example: the oldest may have continued since the count. */
 const EXAMPLES = 10
 const filterOf = ({ type, state, status, code }: StuckCount): Filter => ({ type, state, statuses: [status], code })
 
-/** All that does not go on by itself, or only later: why, since when, and what brings it on. Throws `CouchError`. */
+/** Finds documents that do not continue by themselves, or only later, with reason and remedy. Throws `CouchError`. */
 export async function findStuck(options: StuckOptions): Promise<StuckGroup[]> {
   const { couch, patterns, signal } = options
   const groups = new Map<string, StuckGroup>()
@@ -93,7 +93,7 @@ export async function findStuck(options: StuckOptions): Promise<StuckGroup[]> {
       if (groups.has(keyOf(group))) add(group)
       else {
         const oldest = (await read(name, { counts: [], stuck: [count] }, filterOf(count), EXAMPLES)).at(0)
-        if (oldest) add(failed(group, name, oldest)) // otherwise it has gone on since it was counted
+        if (oldest) add(failed(group, name, oldest)) // otherwise all have continued since the count
       }
     }
     for (const group of lost(databases, name, await read(name, counted, CLAIMED, READ))) add(group)
@@ -101,14 +101,14 @@ export async function findStuck(options: StuckOptions): Promise<StuckGroup[]> {
       for (const group of await idle(databases, name, count, machinesHere)) add(group)
   }
 
-  /** The oldest that the filter means, a page of them at most. */
+  /** The oldest documents that match the filter, at most a page. */
   async function read(name: string, counted: Counts, filter: Filter, page: number): Promise<Found[]> {
     const all = { database: couch.db(name), counted, filter, now: systemClock.now(), page, signal }
     for await (const found of findDocuments(all)) if (found.length > 0) return found
     return []
   }
 
-  /** What waits for a handler that is paused, or that no running worker has. */
+  /** Documents that wait for a handler that is paused, or that no running worker has. */
   async function idle(
     databases: string,
     name: string,
@@ -121,16 +121,16 @@ export async function findStuck(options: StuckOptions): Promise<StuckGroup[]> {
     const example = undefined
     const handler = `${type}/${state}`
     if (options.paused.has(handler)) {
-      return [{ ...group, example, why: 'its handler is paused', next: `couchdb-sidecar resume ${shellWord(handler)}` }]
+      return [{ ...group, example, why: 'the handler is paused', next: `couchdb-sidecar resume ${shellWord(handler)}` }]
     }
     if (options.workers.some((worker) => hasCapability(worker, name, { type, state }))) return []
     const declared = (await machines())[type]?.[state]
     if (!declared?.mode && !declared?.timeout) return []
-    return [{ ...group, example, why: 'no running worker has its handler', next: 'a worker with this handler' }]
+    return [{ ...group, example, why: 'no running worker has this handler', next: 'start a worker with this handler' }]
   }
 }
 
-/** Those that guard a database. */
+/** The machines that guard a database. */
 const machinesIn = async (couch: Couch, name: string, signal: AbortSignal): Promise<Machines> =>
   ((await couch.db(name).find(DDOC_ID, {}, { signal }))?.machines ?? {}) as Machines
 
@@ -139,15 +139,15 @@ function failed(group: StuckGroup, database: string, { standing }: Found): Stuck
   return { ...group, why: reason, next: nextOf(group, nextAt), example: { database, id } }
 }
 
-/** What a worker holds that is not there any more. */
+/** Documents with a claim of a lost worker. */
 function lost(databases: string, database: string, found: readonly Found[]): StuckGroup[] {
   const now = systemClock.now()
   return found.flatMap(({ doc, standing }) => {
     const claim = docstateOf(doc)?.claim
     if (!isClaim(claim) || !(Date.parse(claim.at) + LEASES * claim.lease_ms < now)) return []
     const { id, type, handledIn: state, status, since } = standing
-    const why = `the worker ${claim.worker} holds it, and has not renewed its claim`
-    const next = 'another worker takes over, if one with this handler runs'
+    const why = `the worker ${claim.worker} no longer renews its claim`
+    const next = 'another worker with this handler takes over; start one if none is running'
     return [{ databases, type, state, status, since, code: undefined, why, next, count: 1, example: { database, id } }]
   })
 }
@@ -160,7 +160,7 @@ function nextOf({ databases, type, state, status, code }: StuckGroup, nextAt: st
   const words = Object.entries(flags).map(([flag, value]) => `--${flag} ${shellWord(value)}`)
   const which = [shellWord(databases), ...words].join(' ')
   if (status === 'retry')
-    return `tried again from ${nextAt ?? 'now'} on; all of them now: couchdb-sidecar retry ${which}`
-  if (status === 'parked') return `a person decides: couchdb-sidecar retry ${which}, or discard`
+    return `attempts continue from ${nextAt ?? 'now'} on; to retry all now: couchdb-sidecar retry ${which}`
+  if (status === 'parked') return `check whether the effect happened, then: couchdb-sidecar retry ${which}, or discard`
   return `couchdb-sidecar retry ${which}, or discard`
 }

@@ -7,24 +7,24 @@ import { isNews, type Known, type TrackedDatabase } from './tracked-database.ts'
 export interface SweepOptions {
   readonly survey: Survey
   readonly trackedDatabases: ReadonlyMap<string, TrackedDatabase>
-  /** Makes it where there is none. */
+  /** Returns the entry of a database, and creates a missing one. */
   readonly trackedOf: (name: string) => TrackedDatabase
   readonly isOurs: (name: string) => boolean
-  /** It is further than it was left, or was never visited. */
+  /** Called for a database that has changed since its last visit, or was never visited. */
   readonly find: (tracked: TrackedDatabase) => void
-  /** It is another one of the same name, or an older copy. */
+  /** Called for a new database of the same name, or a restored older copy. */
   readonly renew: (name: string) => void
-  /** It is gone, or not ours any more. */
+  /** Called for a database that was deleted, or belongs to another worker now. */
   readonly leave: (tracked: TrackedDatabase) => void
   readonly log: Logger
 }
 
-/** A database that is deleted may be made again at once; by the second look it was not. */
+/** Consecutive sweeps without a database until it counts as deleted: it may be recreated at once. */
 const MISSING_LOOKS = 2
 
 const RESTORED = 'the database was restored from an older copy; it is read again from its start'
 
-/** Whether it is behind what was known of it. What was read twice alike says nothing new. */
+/** Whether a database is behind its known position. An unchanged sequence and checkpoint are not compared again. */
 function hasLost(now: Reading, { reading, compared }: Known, checkpoint: KeptCheckpoint | undefined): boolean {
   if (reading && isBehind(now, reading)) return true
   if (!checkpoint || (checkpoint.life !== undefined && checkpoint.life !== now.life)) return false
@@ -32,17 +32,17 @@ function hasLost(now: Reading, { reading, compared }: Known, checkpoint: KeptChe
   return !isKnown && isBehind(now, extentOf(checkpoint.seq))
 }
 
-/** Looks at all databases that are ours, for changes that no event has told of. Throws `CouchError`. */
+/** Checks all databases of this worker for changes without an event. Each sweep throws `CouchError`. */
 export function createSweep({ survey, trackedDatabases, trackedOf, isOurs, find, renew, leave, log }: SweepOptions) {
   return async (signal: AbortSignal): Promise<void> => {
     const known = await survey.list((name) => trackedDatabases.has(name) || isOurs(name), signal)
-    const there = new Set(known)
+    const existing = new Set(known)
     const ours = known.filter(isOurs)
     const isKept = new Set(ours)
     for (const [name, tracked] of trackedDatabases) {
-      tracked.missing = there.has(name) ? 0 : tracked.missing + 1
+      tracked.missing = existing.has(name) ? 0 : tracked.missing + 1
       if (tracked.missing === MISSING_LOOKS) log.info({ db: name }, 'the database was deleted; it is no longer visited')
-      if (tracked.missing === MISSING_LOOKS || (there.has(name) && !isKept.has(name))) leave(tracked)
+      if (tracked.missing === MISSING_LOOKS || (existing.has(name) && !isKept.has(name))) leave(tracked)
     }
     const checkpoints = new Map(ours.map((name) => [name, trackedDatabases.get(name)?.known.checkpoint])) // a visit may move them meanwhile
     for await (const readings of survey.read(ours, signal)) {

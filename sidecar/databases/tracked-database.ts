@@ -7,45 +7,45 @@ import type { Bell } from '../feed/bell.ts'
 import type { CheckpointStore, KeptCheckpoint } from '../feed/checkpoint-store.ts'
 import type { Matched } from './matching.ts'
 
-/** A database that is visited now and then. */
+/** A database that is visited from time to time. */
 export interface TrackedDatabase {
   readonly name: string
   known: Known
-  /** An event has told of a change there: the last look at all may not have it. */
-  wasTold: boolean
-  /** Looks one after the other that have not found it. */
+  /** An event has reported a change: the last sweep may not include it. */
+  hasEvent: boolean
+  /** Consecutive sweeps that did not find the database. */
   missing: number
-  /** It is gone, or another worker's: forgotten when its visit is over. */
+  /** The database was deleted, or belongs to another worker: it is forgotten after its visit. */
   isLeft: boolean
-  /** While it is visited. */
+  /** Set while a visit is open. */
   visit: OpenVisit | undefined
 }
 
-/** What is known of a database. Another one of the same name, or an older copy, has one of its own. */
+/** Knowledge about a database. A new database of the same name, or a restored older copy, starts without any. */
 export interface Known {
-  /** What is handled there; undefined before the first visit. */
+  /** Handlers that run; undefined before the first visit. */
   matched: Matched | undefined
-  /** Keeps its checkpoint; undefined before the first visit. */
+  /** Stores the checkpoint; undefined before the first visit. */
   checkpoints: CheckpointStore | undefined
-  /** Where the last visit ended; undefined before the first. */
+  /** Checkpoint of the last visit; undefined before the first visit. */
   checkpoint: KeptCheckpoint | undefined
-  /** How often the connection had broken when the checkpoint was last known to hold. */
+  /** Number of connection breaks when the checkpoint was last verified. */
   breaks: number
-  /** What visits wait for, one after the other; undefined if they wait for nothing. */
+  /** Waits that continue from visit to visit; undefined if none. */
   waits: Waits | undefined
-  /** How far the database was when it was at rest; undefined if it may not be. */
+  /** Position at the end of the last visit, if it ended at rest or held back; undefined otherwise. */
   done: Extent | undefined
-  /** How far it was when all were looked at since the last break, with the files of all readings. */
+  /** Position at the last sweep since the last break, with the files of all sweeps. */
   reading: Reading | undefined
-  /** How far handlers have come that take only what is new; undefined if there are none. */
+  /** Feed places of handlers with `since: 'now'`; undefined if none. */
   places: Map<string, Place> | undefined
-  /** Handlers that left documents in the list, since they were paused, by `type/state`; undefined if none did. */
+  /** Paused handlers that left documents in the list, by `type/state`; undefined if none. */
   paused: ReadonlySet<string> | undefined
-  /** One of them goes on: the next visit begins with the list. */
+  /** One of the `paused` handlers has resumed: the next visit begins with the list. */
   isResumed: boolean
   /** Where it was at the first look of this process. */
   first: Seq | undefined
-  /** The checkpoint that was compared with it. */
+  /** The checkpoint that the last sweep compared with its reading. */
   compared: KeptCheckpoint | undefined
 }
 
@@ -70,14 +70,14 @@ const nothing = (): Known => ({
 })
 
 export const createTracked = (name: string): TrackedDatabase => ({
-  ...{ name, known: nothing(), wasTold: false, missing: 0, isLeft: false, visit: undefined },
+  ...{ name, known: nothing(), hasEvent: false, missing: 0, isLeft: false, visit: undefined },
 })
 
-/** It is, or may be, another database of the same name. What a visit that is open has known is its own from now on. */
+/** Forgets a database that may have been replaced. An open visit keeps the old `known`, for itself alone. */
 export function forget(tracked: TrackedDatabase): void {
   tracked.known = nothing()
 }
 
-/** Whether a sweep has found more in it than was there when it was left. */
+/** Whether a sweep has found changes since the last visit ended. */
 export const isNews = ({ checkpoint, done }: Known, found: Reading): boolean =>
   !done || hasNews(found, done) || (checkpoint?.life !== undefined && checkpoint.life !== found.life)

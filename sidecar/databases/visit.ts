@@ -11,7 +11,7 @@ import type { Place } from '../docstate/finding/feed-places.ts'
 import type { Bell } from '../feed/bell.ts'
 import { pagesOf } from '../feed/change.ts'
 import { createCheckpointStore, type CheckpointStore } from '../feed/checkpoint-store.ts'
-import { readWhenTold } from '../feed/read.ts'
+import { readOnRing } from '../feed/read.ts'
 import type { Random } from '../core/backoff.ts'
 import type { Known, TrackedDatabase } from './tracked-database.ts'
 import { matchAgain, matching } from './matching.ts'
@@ -20,13 +20,13 @@ import { prepare, type PrepareOptions } from './prepare.ts'
 export interface VisitOptions
   extends Omit<EngineOptions, 'database' | 'partition' | 'prepare' | 'matchAgain' | 'visit'>, PrepareOptions {
   readonly random: Random
-  /** Of all visits: for reading. */
+  /** Shared by all visits; limits concurrent reads. */
   readonly semaphore: Semaphore
-  /** Whose the checkpoints are: of all who have the same handlers. */
+  /** Owner of the checkpoints, shared by all workers with the same handlers. */
   readonly owner: string
-  /** How often the connection has broken, after which an older copy may be there. */
+  /** Number of connection breaks. After each, an older copy may have been restored. */
   readonly breaks: () => number
-  /** Whether other databases wait until this visit is over. */
+  /** Whether other databases wait for a visit. */
   readonly isCrowded: () => boolean
   readonly onEngine: (engine: Engine) => void
   /** Called after each request for changes. */
@@ -38,16 +38,17 @@ export type Visited =
   | { readonly kind: 'rest'; readonly nextAt: number | undefined }
   /** There is no such database. */
   | { readonly kind: 'missing' }
-  /** It cannot be read now. */
+  /** The database cannot be read now. */
   | { readonly kind: 'broken'; readonly code: CouchErrorCode }
 
-/** A visit goes on for so long after there was nothing left to do: what comes then costs one request. */
+/** A visit lingers this long after its work: a change in that time costs one request. Shorter if others wait. */
 const [LINGER_MS, CROWDED_MS] = [1000, 50]
 
 /**
- * One visit of a database: its changes since the last one, and what they or their time ask for, until nothing is left
- * to do. It takes all that it finds, even if the database belongs to another worker by now: its checkpoint says that all before it
- * is done. Throws `CouchError` where it could not begin, and the signal's reason.
+ * Visits a database: handles its changes since the last visit, and documents that are due. The visit ends when no work
+ * is left. It also ends when it has to make room and all remaining documents wait for their turn. It handles every
+ * document, even if the database belongs to another worker by now: its checkpoint states that all before it is done.
+ * Throws `CouchError` if the visit could not begin, and the signal's reason.
  */
 export async function visit(
   tracked: TrackedDatabase,
@@ -58,12 +59,13 @@ export async function visit(
   const { couch, name, owner, clock, breaks, onEngine, onRead, isCrowded } = options
   const database = couch.db(name)
   const { known } = tracked
-  if (known.breaks !== breaks()) known.checkpoint = known.checkpoints = undefined // an older copy, which has another, may be there
+  // An older copy with another checkpoint may have been restored.
+  if (known.breaks !== breaks()) known.checkpoint = known.checkpoints = undefined
   const store = (known.checkpoints ??= createCheckpointStore(database, owner))
   const isFirst = known.checkpoint === undefined
   known.checkpoint ??= await store.load(signal)
   const { rest } = known.checkpoint ?? {}
-  if (isFirst && rest && !tracked.wasTold && isWhereItWas(known)) return atRest(known, rest.nextAt)
+  if (isFirst && rest && !tracked.hasEvent && isWhereItWas(known)) return atRest(known, rest.nextAt)
   if (!known.matched) {
     const ddoc = await prepare(options, signal)
     if (!ddoc) return { kind: 'missing' }
@@ -83,11 +85,12 @@ export async function visit(
   const checkpoints: CheckpointStore = {
     load: () => Promise.resolve(known.checkpoint),
     async save(checkpoint, signal) {
-      if (tracked.known !== known) return // it is the checkpoint of another database
+      if (tracked.known !== known) return // the database was replaced: the checkpoint belongs to the old one
       const unrested = { ...checkpoint, rest: undefined }
-      // What waits for a deploy is at rest for us; a worker that begins after the deploy has to list it.
+      // Documents that wait for a deploy are at rest here. A worker that starts after the deploy has to list them.
       const kept = matched.table === options.table ? checkpoint : unrested
-      const isToCount = options.counts?.undeclared.has(name) // by the list of each visit, also after a restart
+      // Each visit counts undeclared documents by the list, also after a restart.
+      const isToCount = options.counts?.undeclared.has(name)
       await store.save(isToCount || paused.size > 0 ? unrested : kept, signal)
       known.checkpoint = isToCount ? unrested : checkpoint
     },
@@ -100,7 +103,8 @@ export async function visit(
     prepare: (until) => prepare(options, until),
     async matchAgain(rev, until) {
       const again = await matchAgain(options, matched, rev, until)
-      if (again !== matched && known.checkpoint) known.checkpoint = { ...known.checkpoint, rest: undefined } // until it is listed
+      // Not at rest before the next list.
+      if (again !== matched && known.checkpoint) known.checkpoint = { ...known.checkpoint, rest: undefined }
       known.matched = matched = again
       return again.table
     },
@@ -113,7 +117,7 @@ export async function visit(
       nextAt: listFirst ? undefined : rest?.nextAt,
       waits: (known.waits ??= createWaits(() => clock.ticks())),
       read: (from, signal) =>
-        readWhenTold(
+        readOnRing(
           { ...options, readPage, life, isPutBack: (until) => checkpoints.isPutBack(until), from, bell },
           signal,
         ),
@@ -128,7 +132,7 @@ export async function visit(
     return page
   }
   let isBegin = true
-  /** Nothing is asked at the beginning if the last look at all databases says it. */
+  /** Saves the first request if the last sweep proves that the checkpoint is valid. */
   async function life(checkpoint: Seq | undefined, signal: AbortSignal): Promise<Life> {
     const { reading } = known
     const isSaid = isBegin && reading !== undefined && says(reading, checkpoint, isFirst)
@@ -155,7 +159,7 @@ export async function visit(
       await running
       if (known.places?.size === 0) known.places = undefined
       if (known.paused?.size === 0) known.paused = undefined
-      if (known.waits?.size === 0) known.waits = undefined // thousands of databases wait for nothing
+      if (known.waits?.size === 0) known.waits = undefined // saves memory: thousands of databases have no waits
     }
   })
 
@@ -175,24 +179,24 @@ export async function visit(
   }
 }
 
-/** A restart finds it as it was left: there is nothing to do before its time. */
+/** Whether a restart finds the database unchanged since its checkpoint: no work is left before `nextAt`. */
 const isWhereItWas = ({ checkpoint, reading }: Known): boolean =>
   reading !== undefined && checkpoint?.life === reading.life && !hasNews(reading, extentOf(checkpoint.seq))
 
 /**
- * Whether a look at all databases says that the checkpoint holds: it has seen every file that the checkpoint is of, and none was
- * behind. A checkpoint that was read here is later than the look; the next one compares it.
+ * Whether the last sweep proves that the checkpoint is valid: it has read every file of the checkpoint, and no file was
+ * behind. A checkpoint that this process has moved may be newer than the sweep; the next sweep compares it.
  */
 function says(reading: Reading, checkpoint: Seq | undefined, isLoaded: boolean): boolean {
   if (checkpoint === undefined || reading.seq === undefined) return false
-  const [now, before] = [extentOf(reading.seq), extentOf(checkpoint)] // not with the files of earlier looks
+  const [now, before] = [extentOf(reading.seq), extentOf(checkpoint)] // without the files of earlier sweeps
   const isOfAll = Object.keys(before.files ?? {}).every((uuid) => uuid in (now.files ?? {}))
   return isOfAll && !(isLoaded && isBehind(now, before))
 }
 
 /**
- * How far a visit has come that has read the feed up to there: all that was known before it is done. Nothing of that holds
- * where an older copy was put back meanwhile.
+ * Position after a visit that has read the feed up to `read`: all that was known before is done. If an older copy was
+ * restored meanwhile, only `read` counts.
  */
 function beyond(before: Extent, read: Seq | undefined): Extent {
   if (read === undefined) return before

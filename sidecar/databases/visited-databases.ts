@@ -1,6 +1,6 @@
 /**
- * The databases that globs stand for, each visited when something happens in it. Events make a visit sooner, the sweep
- * makes it sure: see docs/designs/many-databases.md.
+ * Databases that match a glob. Each is visited when it changes: events start a visit early, the sweep guarantees it.
+ * See docs/designs/many-databases.md.
  */
 import { isAmong } from '../core/glob.ts'
 import { together } from '../core/together.ts'
@@ -20,26 +20,26 @@ export interface VisitedDatabasesOptions extends Omit<
 > {
   /** Globs. */
   readonly databases: readonly string[]
-  /** Names that are followed. */
+  /** Names of followed databases, which are not visited. */
   readonly except: ReadonlySet<string>
   readonly jobOf: JobOf
-  /** Looks at all databases. Default: by `couch`. */
+  /** Lists and reads all databases. Default: one that uses `couch`. */
   readonly survey?: Survey
-  /** Common to the periodic runs of the process (`core/periodic.ts`). */
+  /** Common start of the process's periodic runs, in ticks (`core/periodic.ts`). */
   readonly alignedTo?: number
   readonly partitioning: Partitioning
-  /** Whether events of databases arrive; otherwise all are looked at more often. */
-  readonly areTold: () => boolean
-  /** Resolves when it is known what is set of handlers: one that is paused does not begin. Default at once. */
+  /** Whether database events arrive; without events, sweeps are more frequent. */
+  readonly hasDatabaseEvents: () => boolean
+  /** Resolves when the handler settings are known, so that no paused handler starts. Default: at once. */
   readonly whenSet?: (signal: AbortSignal) => Promise<void>
-  /** Between two looks at all databases, milliseconds: with events, and without. Default a minute, five seconds. */
-  readonly lookAgainMs?: readonly [told: number, untold: number]
+  /** Interval of sweeps, milliseconds: with events, and without. Default 60,000 and 5000. */
+  readonly lookAgainMs?: readonly [withEvents: number, withoutEvents: number]
 }
 
 export interface VisitCounts {
   /** Databases that this worker visits. */
   readonly databases: number
-  /** Visits under way. */
+  /** Open visits. */
   readonly open: number
   /** Databases that wait for a visit. */
   readonly waiting: number
@@ -52,17 +52,17 @@ export interface VisitCounts {
 }
 
 export interface VisitedDatabases {
-  /** Until the signal aborts, and everything is settled or given back. Once only. */
+  /** Runs until the signal aborts and all documents are saved or released. Throws at a second call. */
   readonly run: (signal: AbortSignal) => Promise<void>
   readonly counts: () => VisitCounts
 }
 
 export function createVisitedDatabases(options: VisitedDatabasesOptions): VisitedDatabases {
-  const { couch, databases, except, partitioning, events, areTold, clock, random, log } = options
+  const { couch, databases, except, partitioning, events, hasDatabaseEvents, clock, random, log } = options
   const { lookAgainMs = [60_000, 5000] } = options
   const trackedDatabases = new Map<string, TrackedDatabase>()
   const jobOf = workOut(options.jobOf)
-  /** Of those that are followed. */
+  /** Followed databases whose feed is broken. */
   const broken = new Set<string>()
   let breaks = 0
   let swept = 0
@@ -75,7 +75,7 @@ export function createVisitedDatabases(options: VisitedDatabasesOptions): Visite
     breaks: () => breaks,
     onEnd(tracked, again) {
       if (tracked.isLeft) trackedDatabases.delete(tracked.name)
-      else if (again) tell(tracked.name)
+      else if (again) queueNamed(tracked.name)
     },
   })
 
@@ -87,27 +87,27 @@ export function createVisitedDatabases(options: VisitedDatabasesOptions): Visite
 
   function trackedOf(name: string): TrackedDatabase {
     const tracked = trackedDatabases.get(name) ?? createTracked(name)
-    tracked.isLeft = false // it is back, before its visit was over
+    tracked.isLeft = false // the database has returned before its visit ended
     trackedDatabases.set(name, tracked)
     return tracked
   }
 
-  function tell(name: string): void {
-    if (isOurs(name)) visits.tell(trackedOf(name))
+  function queueNamed(name: string): void {
+    if (isOurs(name)) visits.queueNamed(trackedOf(name))
   }
 
-  /** The server may be started again with older copies: nothing that was read before says where a database is. */
+  /** Discards earlier readings: the server may have restarted with older copies of the databases. */
   function doubt(): void {
     breaks += 1
     for (const { known } of trackedDatabases.values()) known.reading = undefined
   }
 
-  /** It may be another one of the same name now, or an older copy. */
+  /** Starts again with a database that may have been replaced, or restored from an older copy. */
   function renew(name: string): void {
     const tracked = trackedDatabases.get(name)
     if (tracked) forget(tracked)
     tracked?.visit?.leave(new Error('the database is another one')) // another visit follows
-    tell(name)
+    queueNamed(name)
   }
 
   function leave(tracked: TrackedDatabase): void {
@@ -117,7 +117,7 @@ export function createVisitedDatabases(options: VisitedDatabasesOptions): Visite
     if (!tracked.visit) trackedDatabases.delete(tracked.name)
   }
 
-  /** A handler goes on that was paused. */
+  /** Visits the databases in which a resumed handler has left documents. */
   function resume(): void {
     const paused = options.limits?.paused
     for (const tracked of trackedDatabases.values()) {
@@ -141,7 +141,7 @@ export function createVisitedDatabases(options: VisitedDatabasesOptions): Visite
   })
   const sweeps = createPeriodicRun({
     ...{ alignedTo: options.alignedTo, clock, random, log, sweep },
-    everyMs: () => lookAgainMs[areTold() ? 0 : 1],
+    everyMs: () => lookAgainMs[hasDatabaseEvents() ? 0 : 1],
   })
 
   return {
@@ -152,7 +152,7 @@ export function createVisitedDatabases(options: VisitedDatabasesOptions): Visite
       await withTimeout(clock, WHO_IS_THERE_MS, partitioning.known, signal).catch(() => undefined)
       await options.whenSet?.(signal).catch(() => undefined)
       events.subscribe('database:created', ({ event }) => renew(event.database), { signal })
-      events.subscribe('database:updated', ({ event }) => tell(event.database), { signal })
+      events.subscribe('database:updated', ({ event }) => queueNamed(event.database), { signal })
       events.subscribe(
         'feed:broken',
         ({ event }) => {

@@ -17,13 +17,13 @@ export interface VisitsOptions extends Omit<VisitOptions, OfOne> {
   readonly trackedDatabases: ReadonlyMap<string, TrackedDatabase>
   readonly jobOf: (database: string) => WorkedOut
   readonly countsOf: (database: string) => Counters
-  /** How many databases are read at once. */
+  /** Maximum databases read at the same time. */
   readonly reads: number
   /** How many visits are open at once. Default 1000. */
   readonly mostOpen?: number
   /** Of the databases that are visited now. */
   readonly engines: Map<string, Engine>
-  /** A visit has ended; `again`: another one is wanted. */
+  /** Called when a visit has ended; `again`: another visit is needed. */
   readonly onEnd: (tracked: TrackedDatabase, again: boolean) => void
   readonly log: Logger
 }
@@ -33,7 +33,7 @@ const MOST_OPEN = 1000
 /** After one that could not begin, or not go on; up to twice as long. */
 const AGAIN_MS = 5000
 
-/** The visits that are made: databases wait for theirs, and so many are read at once. */
+/** Queues databases for visits, and runs the visits with limited concurrency. */
 export class Visits {
   readonly counts = { visits: 0, reads: 0 }
   readonly #options: VisitsOptions
@@ -60,20 +60,20 @@ export class Visits {
     return this.#queue.size
   }
 
-  /** An event has told of a change there. */
-  tell(tracked: TrackedDatabase): void {
-    tracked.wasTold = true
-    this.#want(tracked, (name) => this.#queue.tell(name))
+  /** Queues a database that an event has named. */
+  queueNamed(tracked: TrackedDatabase): void {
+    tracked.hasEvent = true
+    this.#want(tracked, (name) => this.#queue.addNamed(name))
   }
 
-  /** It may have changed. False if that was known. */
+  /** Queues a database that may have changed. False if the change was already known. */
   find(tracked: TrackedDatabase): boolean {
     if (this.#queue.hasNewsOf(tracked.name)) return false
     this.#want(tracked, (name) => this.#queue.find(name))
     return true
   }
 
-  /** No visit any more: the one that is open ends. */
+  /** Cancels the visits of a database; an open visit ends. */
   remove({ name, visit }: TrackedDatabase): void {
     this.#queue.remove(name)
     visit?.leave(new Error(`${name} is not visited any more`))
@@ -109,7 +109,7 @@ export class Visits {
   #begin(name: string): void {
     const tracked = this.#options.trackedDatabases.get(name)
     if (!tracked || tracked.visit) return
-    this.#queue.remove(name) // from each queue: one visit does it all
+    this.#queue.remove(name) // from each queue: one visit serves all reasons
     const leaving = new AbortController()
     const bell = new Bell()
     tracked.visit = { bell, leave: (reason) => leaving.abort(reason) }
@@ -159,7 +159,7 @@ export class Visits {
       begun()
       engines.delete(name)
       tracked.visit = undefined
-      const isWantedAgain = (isRead && bell.isRinging) || signal.aborted // what cannot be read has its time
+      const isWantedAgain = (isRead && bell.isRinging) || signal.aborted // a database that cannot be read has a delay
       if (!this.#signal.aborted) onEnd(tracked, isWantedAgain)
     }
   }

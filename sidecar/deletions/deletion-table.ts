@@ -1,6 +1,6 @@
 /**
- * What is done about deleted documents, as state machines over documents of the control database: the engine of a database makes one for each
- * deletion (`docstate/finding/deletions.ts`).
+ * Runs for deleted documents, as state machines over documents of the control database. The engine of a database
+ * creates one document for each deletion (`docstate/finding/deletions.ts`).
  *
  *     run ──> done ──(a week)──> over: deleted
  */
@@ -18,7 +18,7 @@ const machine = {
   ...AFTER_RUN,
 } as const satisfies Machines[string]
 
-/** What these deletions ask for in the control database. */
+/** Handlers in the control database for these deletions. */
 export const deletionTable = (deletions: readonly Deletion[]): LoadedHandlers => joinHandlers(deletions.map(tableOf))
 
 function tableOf({ type: deleted, handler, options }: Deletion): LoadedHandlers {
@@ -39,12 +39,12 @@ function tableOf({ type: deleted, handler, options }: Deletion): LoadedHandlers 
 
 /** The context of a run, for the database in which the document was deleted. */
 function contextIn(database: string, ctx: Context): Context {
-  const there = ctx.db(database)
+  const other = ctx.db(database)
   const save = () => Promise.reject(new Reject('deleted', 'ctx.save: the document was deleted; expected ctx.put'))
   const own: Pick<Context, 'database' | 'find' | 'put' | 'save'> = {
     ...{ database, save },
-    find: (id) => there.find(id),
-    put: (doc) => there.put(doc),
+    find: (id) => other.find(id),
+    put: (doc) => other.put(doc),
   }
   return Object.assign(Object.create(ctx) as Context, own)
 }

@@ -8,8 +8,8 @@ import { DeployError, refuseBroken } from './deploy-errors.ts'
 export type Target = 'es2017' | 'es5'
 
 /**
- * Regular expressions are left as they are, for the parser to refuse: esbuild would hide newer ones in a string. `**`
- * becomes a call, because CouchDB's escodegen drops its parentheses.
+ * esbuild keeps regular expressions unchanged, so that the parser can refuse newer ones: esbuild would hide them in a
+ * string. `**` becomes a call, because CouchDB's escodegen drops its parentheses.
  */
 const supported = {
   'exponent-operator': false,
@@ -21,18 +21,18 @@ const supported = {
   'regexp-unicode-property-escapes': true,
 }
 
-/** A module with all that it imports, as one ES module without comments. */
+/** A module and all its imports, as one ES module without comments. */
 export interface Bundle {
-  /** Of the module, for messages: relative to the working directory. */
+  /** Path of the module for messages, relative to the working directory. */
   readonly file: string
   readonly code: string
-  /** Where a place of `code` was written: `file:line:column`. */
+  /** Source of a position in `code`: `file:line:column`, or only the file if unknown. */
   placeOf(start: Position | undefined): string
 }
 
 /**
- * Bundles each module by itself, all in one run of esbuild: within `withEsbuild`. Throws `DeployError` with every error
- * at its place. Warnings are errors too: they tell of syntax that the target lacks, or of a mistake.
+ * Bundles each module separately, in one run of esbuild. Call it within `withEsbuild`. Throws `DeployError` with all
+ * errors and their positions. Warnings count as errors: they report syntax that the target lacks, or a mistake.
  */
 export async function bundleModules(files: readonly string[], target: Target): Promise<Bundle[]> {
   if (files.length === 0) return []
@@ -56,7 +56,7 @@ export async function bundleModules(files: readonly string[], target: Target): P
 const optionsFor = (files: readonly string[], target: Target) =>
   ({
     entryPoints: files.map((file, entry) => ({ in: file, out: String(entry) })),
-    outdir: process.cwd(), // only for the names in the source maps: nothing is written
+    outdir: process.cwd(), // only for the paths in the source maps: nothing is written
     write: false,
     bundle: true,
     format: 'esm',
@@ -64,7 +64,7 @@ const optionsFor = (files: readonly string[], target: Target) =>
     mainFields: ['module', 'main'],
     target,
     supported,
-    minifyWhitespace: true, // so that the text does not depend on how the source was laid out
+    minifyWhitespace: true, // the layout of the source must not change the text
     charset: 'ascii',
     legalComments: 'none',
     sourcemap: 'external',

@@ -7,12 +7,12 @@ export type Change =
   | { readonly kind: 'removed'; readonly field: string; readonly before: unknown }
   | { readonly kind: 'changed'; readonly field: string; readonly before: unknown; readonly after: unknown }
 
-/** What has to change in `before` (nothing: it is not there) to make it `after`. Order of keys and `_rev` do not count. */
+/** Changes that turn `before` (undefined: no document) into `after`. Ignores `_rev` and the order of keys. */
 export function compareDdocs(before: Doc | undefined, after: Doc): Change[] {
   return [...changesIn(comparable(before), comparable(after), [])]
 }
 
-/** Of attachments, what was written and not what CouchDB adds. */
+/** The fields to compare: of an attachment, only its type and data, not the properties that CouchDB adds. */
 function comparable(doc: Doc | undefined): Fields {
   if (!doc) return {}
   const { _id, _rev, _attachments, ...fields } = doc
@@ -39,13 +39,13 @@ function* changesIn(before: unknown, after: unknown, path: readonly string[]): G
   else if (canonical(before) !== canonical(after)) yield { kind: 'changed', field, before, after }
 }
 
-/** Equal for those between which nothing would have to change. */
+/** Digest of the fields to compare: equal digests mean no changes. */
 export const digestOf = (doc: Doc): string =>
   createHash('sha256')
     .update(canonical(comparable(doc)))
     .digest('hex')
 
-/** JSON with its keys in order. */
+/** JSON with sorted keys. */
 const canonical = (value: unknown): string =>
   JSON.stringify(value, (_key, part: unknown) =>
     isFields(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part,

@@ -14,39 +14,39 @@ import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import compile from 'couchdb-compile'
 
-/** Databases that the sidecar has design documents for. */
+/** Kinds of databases for which the sidecar has design documents. */
 export type DatabaseKind =
   | 'control'
   /** The control database of a user. */
   | 'user'
   | 'channel'
-  /** Any other that it looks after. */
+  /** Any other database that the sidecar follows. */
   | 'docstate'
 
 export const ddocsFolder = (kind: DatabaseKind): string =>
   fileURLToPath(new URL(`../../ddocs/${kind}`, import.meta.url))
 
 export interface CompileOptions {
-  /** Of one kind of database: one folder in it for each design document. */
+  /** Folder for one kind of database, with one subfolder for each design document. */
   readonly folder: string
-  /** Becomes the field `machines` of the design document `docstate`, in place of what the folder has there. */
+  /** Replaces the field `machines` of the folder's design document `docstate`. */
   readonly machines?: Machines | undefined
   /** Default `es2017`. */
   readonly target?: Target | undefined
 }
 
 /**
- * The design documents of a folder as a database gets them that has none. Without `_rev`.
+ * Compiles the design documents of a folder for an empty database. They have no `_rev`.
  *
- * @throws DeployError `ddocs_broken` with all faults that were found
+ * @throws DeployError `ddocs_broken` with all faults
  */
 export const compileDdocs = async (options: CompileOptions): Promise<Doc[]> =>
   (await compileFolder(options)).map((compiled) => finishDdoc(compiled, undefined).ddoc)
 
 /**
- * Makes the design documents of a folder: each module bundled and brought into the form that all engines take, tried
- * on samples, assembled in the couchapp layout. `finishDdoc` makes of them what one database gets. Throws as
- * `compileDdocs`.
+ * Compiles the design documents of a folder, for any database. It bundles each module into the form that all engines
+ * accept, assembles the couchapp layout, and tries functions on samples. `finishDdoc` adapts the result to one
+ * database. Throws like `compileDdocs`.
  */
 export async function compileFolder({ folder, machines, target = 'es2017' }: CompileOptions): Promise<Doc[]> {
   const layout = await readLayout(folder)
@@ -82,24 +82,24 @@ function contentOf({ path, file }: { path: string; file: string }, module: Evalu
   return { kind: 'json', path: fieldPath(path), json: JSON.stringify(module.value) ?? 'null' }
 }
 
-/** Two files for one field: one would win, and it would not be clear which. */
+/** Faults of files that make the same field: it would be unclear which one wins. */
 function doubleFaults({ name, sources }: DdocSources): string[] {
   const files = new Map<string, string>()
   return sources.flatMap(({ path }) => {
     const field = path.startsWith('_attachments/') ? path : fieldPath(path)
     const other = files.get(field)
     files.set(field, path)
-    return other === undefined ? [] : [`${join(name, path)}: ${other} makes the same field; expected one of them`]
+    return other === undefined ? [] : [`${join(name, path)}: ${other} defines the same field; keep one of them`]
   })
 }
 
-/** What a file of the document holds: text as it is, JSON, or a copy of a file on disk. */
+/** Content of a file in the layout: text, JSON, or a copy of a file on disk. */
 type Content =
   | { readonly kind: 'text'; readonly path: string; readonly text: string }
   | { readonly kind: 'json'; readonly path: string; readonly json: string }
   | { readonly kind: 'copy'; readonly path: string; readonly file: string }
 
-/** Lays the files out as a couchapp in a temporary folder and has `couchdb-compile` make the document of it. */
+/** Writes the files as a couchapp into a temporary folder, which `couchdb-compile` turns into the document. */
 async function assemble(name: string, contents: readonly Content[]): Promise<Doc> {
   const temporary = await mkdtemp(join(tmpdir(), 'couchdb-sidecar-'))
   try {
@@ -119,5 +119,5 @@ async function assemble(name: string, contents: readonly Content[]): Promise<Doc
   }
 }
 
-/** The last extension is cut off by `couchdb-compile`; a copied file brings its own. */
+/** `couchdb-compile` removes the last extension; a copied file already has one. */
 const extensionOf = { text: '.js', json: '.json', copy: '' } as const

@@ -5,24 +5,24 @@ import type { Target } from './bundle.ts'
 import { compileFolder, ddocsFolder } from './compile.ts'
 import { refuseBroken } from './deploy-errors.ts'
 
-/** Design documents for a kind of database. */
+/** Source of the design documents for a kind of database. */
 export interface Template {
-  /** One folder in it for each design document (see `ddocsFolder`). */
+  /** Has one subfolder for each design document (see `ddocsFolder`). */
   readonly folder: string
   /** The machines of this kind, for the design document `docstate`. */
   readonly machines?: Machines | undefined
 }
 
-/** All design documents of these. Throws `DeployError`, also where two of them have one of the same name. */
+/** Compiles all design documents of the templates. Throws `DeployError`, also if two have the same name. */
 export type Compiler = (templates: readonly Template[], target: Target) => Promise<readonly Doc[]>
 
 type Compiled = Map<string, Promise<readonly Doc[]>>
 
-/** Of this package's folders, which stay as they are while the process lives: tests start many sidecars in one process. */
+/** Cache for this package's folders, which never change at run time: tests start many sidecars in one process. */
 const ownCompiled: Compiled = new Map()
 const ownFolders = join(ddocsFolder('docstate'), '..', sep)
 
-/** Compiles what many databases get once, as it is when the first of them asks. */
+/** Compiles each template once for many databases, at its first use. */
 export function createCompiler(): Compiler {
   const othersCompiled: Compiled = new Map()
 
@@ -50,7 +50,7 @@ interface CompiledFolder {
   readonly ddocs: readonly Doc[]
 }
 
-/** A database has room for one design document of a name. */
+/** Faults of duplicate names: a database holds only one design document of a name. */
 export function nameFaults(compiled: readonly CompiledFolder[]): string[] {
   const folders = new Map<string, string>()
   const faults: string[] = []

@@ -21,7 +21,7 @@ export interface DatabaseJob extends Omit<PlanOptions, 'signal'>, Surroundings {
   readonly checkDisk: boolean
 }
 
-/** One database. What goes wrong is in the report: the next database may do better. */
+/** Deploys to one database. The report holds any failure: the next database may succeed. */
 export async function deployDatabase(job: DatabaseJob): Promise<DatabaseReport> {
   const { couch, database, exists, dryRun, signal } = job
   const results: DdocResult[] = []
@@ -37,8 +37,9 @@ export async function deployDatabase(job: DatabaseJob): Promise<DatabaseReport> 
   } catch (thrown) {
     const midway = plan !== undefined && (signal.aborted || isCouchError(thrown))
     const done = { database: database.name, result, ddocs: results }
-    const progress = midway ? await tellProgress(plan!, done) : []
-    if (midway && isHeld) progress.push('until then all answers as it is; --rollback takes back what is unfinished')
+    const progress = midway ? await describeProgress(plan!, done) : []
+    if (midway && isHeld)
+      progress.push('until then the previous version answers; --rollback removes the unfinished one')
     const failure = explainFailure(thrown, couch.url, progress)
     if (!(failure instanceof DeployError)) throw failure
     return { ...done, failure }
@@ -61,13 +62,13 @@ async function carryOut(job: DatabaseJob, plan: Plan, results: DdocResult[], onH
   if (checkDisk) await refuseWithoutRoom(couch, database.name, idsOf(staged.map(({ ddoc }) => ddoc)), signal)
   await withHold(database, idsOf(changed), job, async (hold) => {
     onHold()
-    await bring({ ...job, plan: await planDeploy(job), hold, only, results }) // the last holder may have changed it
+    await bring({ ...job, plan: await planDeploy(job), hold, only, results }) // the last holder may have written documents
   })
 }
 
 const idsOf = (ddocs: readonly Doc[]): string[] => ddocs.map(({ _id }) => _id)
 
-/** pouchdb-server does not tell how far an index is: there is nothing to wait for, so it gets all at once. */
+/** Steps whose index is built first. None on pouchdb-server, which does not report the progress of an index. */
 async function stagedOf(couch: Couch, { database, steps }: Plan, signal?: AbortSignal): Promise<readonly Step[]> {
   const staged = steps.filter(replacesIndex)
   try {
@@ -100,15 +101,15 @@ interface Pending {
   readonly step: Step
 }
 
-/** The server may be the trouble: this is no time for patience. */
+/** Short, because the server may be the cause of the failure. */
 const LOOK_MS = 5000
 
 /**
- * How far a deploy came in the database where it broke off, as sentences: what was written, what was not, and what
- * unknown. CouchDB writes each document by itself, also those of one `_bulk_docs`. A write without an answer may
- * have arrived, so the document is looked at.
+ * Describes how far an interrupted deploy came in its database: documents written, not written, and unknown. CouchDB
+ * writes each document separately, even in one `_bulk_docs`. A write without an answer may have arrived, so this
+ * reads the document again.
  */
-async function tellProgress({ database, steps }: Plan, done: DatabaseReport): Promise<string[]> {
+async function describeProgress({ database, steps }: Plan, done: DatabaseReport): Promise<string[]> {
   const nameOf = (id: string) => `${database.name}/${id}`
   const settled = done.ddocs.map(({ id }) => id)
   const written = [
@@ -127,7 +128,7 @@ async function tellProgress({ database, steps }: Plan, done: DatabaseReport): Pr
     written.length > 0 ? `written before that: ${written.join(', ')}` : 'nothing was written before that',
     ...(outcome === 'unknown' ? [`unknown whether it was written: ${failed.name}`] : []),
     ...(unwritten.length > 0 ? [`not written: ${unwritten.join(', ')}`] : []),
-    'another run does the rest',
+    'run the deploy again for the rest',
   ]
 }
 

@@ -1,7 +1,7 @@
 /**
- * Brings design documents into databases. Everything is compiled and tried, and every database is looked for, before
- * the first write; what is equal is not written, so a run that was cut short is finished by the next. Where an index
- * would have to be built anew, that is done beside the one that answers (`staging/`).
+ * Deploys design documents to databases. Before the first write, it compiles and tries all functions, and finds all
+ * databases. It does not write equal documents, so the next run finishes an interrupted one. A new index is built
+ * beside the current one, which answers queries meanwhile (`staging/`).
  */
 import type { Couch } from '../couch/client.ts'
 import type { Target } from './bundle.ts'
@@ -23,26 +23,26 @@ export interface Deployment {
 export interface DeployOptions extends Partial<Surroundings> {
   readonly couch: Couch
   readonly deployments: readonly Deployment[]
-  /** Only say what would be done. */
+  /** Reports what would change, and writes nothing. */
   readonly dryRun?: boolean | undefined
-  /** Take out machines that a database declares and its deployment does not; by default they stay. */
+  /** Removes machines that a database declares and its deployment does not; by default they stay. */
   readonly removeMachines?: boolean | undefined
-  /** Remove design documents that the folder does not have (see `findObsolete`). */
+  /** Removes design documents that the folder does not have (see `findObsolete`). */
   readonly prune?: boolean | undefined
-  /** Make a database that is not there. */
+  /** Creates missing databases. */
   readonly createDatabases?: boolean | undefined
-  /** Refuse where there is known to be no room for a second index. Default true. */
+  /** Refuses if the disk is known to lack space for a second index. Default true. */
   readonly checkDisk?: boolean | undefined
-  /** Default: what the server's engine needs. */
+  /** Default: the target of the server's engine. */
   readonly target?: Target | undefined
-  /** Of several deploys, so that what they have in common is compiled once. Default: one of its own. */
+  /** Share one between deploys to compile common templates only once. Default: a new compiler. */
   readonly compiler?: Compiler | undefined
 }
 
 /**
- * Compiles, compares and writes. A database that fails does not stop the others, but throws at the end; a server that is
- * away does, and the signal. Throws `DeployError` with one clear message, and the report so far; after `ddocs_broken`
- * and `no_database` nothing has been written.
+ * Compiles, compares and writes. A failed database does not stop the others; its error is thrown at the end. An
+ * unreachable server or the signal stops the deploy. Throws `DeployError` with one clear message, and the report so
+ * far. `ddocs_broken` and `no_database` mean that nothing was written.
  */
 export async function deployDdocs(options: DeployOptions): Promise<DeployReport> {
   const { couch, deployments, dryRun = false, createDatabases = false, removeMachines = false, prune } = options

@@ -4,7 +4,7 @@ import { isCouchError } from '../couch/couch-errors.ts'
 import { server } from '../couch/schemas.ts'
 import type { Target } from './bundle.ts'
 
-/** What runs the functions of design documents. */
+/** The JavaScript engine that runs the functions of design documents. */
 export interface Engine {
   /** `quickjs`, `spidermonkey 102`, or `unknown`. */
   readonly name: string
@@ -13,19 +13,19 @@ export interface Engine {
 
 const UNKNOWN: Engine = { name: 'unknown', target: 'es2017' }
 
-/** What Erlang calls a node without a name. */
+/** Erlang's name for a node without a configured name. */
 const NAMELESS = 'nonode@nohost'
 
 /**
- * Asks the server for its engine. Servers that do not tell (PouchDB, or a CouchDB that lets only admins ask) are taken
- * for ES2017. Throws `CouchError` where there is no answer at all.
+ * Detects the server's engine. A server that does not report it counts as ES2017: PouchDB, or a CouchDB that requires
+ * admin rights. Throws `CouchError` if no answer comes.
  */
 export async function detectEngine(couch: Couch, signal?: AbortSignal): Promise<Engine> {
   try {
     const { features = [] } = await couch.request({ signal }, server)
     if (features.includes('quickjs')) return { name: 'quickjs', target: 'es2017' }
     const { name: node } = await couch.request({ path: '_node/_local', signal }, nodeOf)
-    if (node === NAMELESS) return UNKNOWN // CouchDB 3.5 without a node name asks for clouseau here, and dies of it
+    if (node === NAMELESS) return UNKNOWN // the next request makes a nameless CouchDB 3.5 call clouseau and crash
     const { javascript_engine: engine } = await couch.request({ path: '_node/_local/_versions', signal }, versions)
     return engine?.name ? engineFrom(engine.name, engine.version) : UNKNOWN
   } catch (thrown) {

@@ -1,5 +1,5 @@
 /**
- * The one form in which functions are written into design documents:
+ * The form of all functions in design documents:
  *
  *     (function() {
  *       "use strict";
@@ -7,8 +7,8 @@
  *       return the_default_export;
  *     })()
  *
- * An expression that evaluates to a function. SpiderMonkey parses it with esprima and rewrites it, QuickJS and PouchDB
- * evaluate it as it is; on CouchDB the bundle runs once, not once for each document. Strict, because modules are.
+ * This expression evaluates to a function. CouchDB's SpiderMonkey parses it with esprima and rewrites it. QuickJS and
+ * PouchDB evaluate it unchanged. On CouchDB the bundle runs once, not for each document. It is strict, like a module.
  */
 import { parse, type Position, type Program, type AnyNode, type Node } from 'acorn'
 import { transform } from 'esbuild'
@@ -17,7 +17,7 @@ import { DeployError, refuseBroken } from './deploy-errors.ts'
 import { freeNames } from './free-names.ts'
 import { isAvailable, missingFault } from './language-names.ts'
 
-/** The expression for a bundle's default export; within `withEsbuild`. Throws `DeployError` for what no engine runs. */
+/** Expression of a bundle's default export; within `withEsbuild`. Throws `DeployError` if an engine cannot run it. */
 export async function toExpression(bundle: Bundle, target: Target): Promise<string> {
   const program = parseModule(bundle)
   const exported = defaultExportOf(program, bundle)
@@ -25,13 +25,13 @@ export async function toExpression(bundle: Bundle, target: Target): Promise<stri
 
   const body = bundle.code.slice(0, exported.start) + bundle.code.slice(exported.end)
   const wrapped = `(function () { "use strict"; ${body}\nreturn ${exported.value} })()`
-  const { code } = await transform(wrapped, { charset: 'ascii', legalComments: 'none' }) // laid out for people to read
+  const { code } = await transform(wrapped, { charset: 'ascii', legalComments: 'none' }) // formatted for readers
   const text = code.trim().replace(/;$/, '')
   if (target === 'es5') prove(text, bundle)
   return text
 }
 
-/** Proves that the bundle is ES2017. */
+/** Parses the bundle. Throws `DeployError` if it is not ES2017. */
 function parseModule(bundle: Bundle): Program {
   try {
     return parse(bundle.code, { ecmaVersion: 2017, sourceType: 'module', locations: true })
@@ -51,7 +51,7 @@ function prove(text: string, { file }: Bundle): void {
   }
 }
 
-/** Where esbuild wrote the exports, and the expression of the default one. It writes them in one statement. */
+/** Position of esbuild's only export statement, and the expression of the default export. */
 function defaultExportOf(program: Program, { code, file }: Bundle): { start: number; end: number; value: string } {
   for (const statement of program.body) {
     const { start, end } = statement
@@ -74,14 +74,14 @@ const nameFaults = (program: Program, bundle: Bundle): string[] =>
     .map(([name, node]) => missingFault(bundle.placeOf(node.loc?.start), name))
 
 /**
- * What is ES2017 and yet does not run. SpiderMonkey's CouchDB parses a function with esprima and prints it anew with an
- * old escodegen, which gets a few constructs wrong; QuickJS has no promises. Found by sending several hundred
- * libraries through CouchDB's own copies and comparing the syntax trees.
+ * Valid ES2017 that fails. CouchDB with SpiderMonkey parses a function with esprima and prints it with an old
+ * escodegen, which breaks a few constructs. QuickJS has no promises. Several hundred libraries went through CouchDB's
+ * own copies of both tools: a comparison of the syntax trees gave this list.
  */
 const broken: readonly { readonly is: (node: AnyNode) => boolean; readonly fault: string }[] = [
   {
     is: (node) => 'async' in node && node.async,
-    fault: 'CouchDB has no async functions: a function must be done when it returns',
+    fault: 'CouchDB has no async functions: a function must finish before it returns',
   },
   {
     is: (node) =>
@@ -99,7 +99,7 @@ const broken: readonly { readonly is: (node: AnyNode) => boolean; readonly fault
   },
   {
     is: (node) => node.type === 'ForStatement' && [...nodesOf(node.init)].some(isIn),
-    fault: "CouchDB's SpiderMonkey breaks on the operator in at the head of a for: ask before the loop",
+    fault: "CouchDB's SpiderMonkey breaks on the operator in at the head of a for: use it before the loop",
   },
 ]
 
@@ -107,7 +107,7 @@ const isRenamedDefault = (value: AnyNode, shorthand: boolean) => value.type === 
 
 const isIn = (node: AnyNode) => node.type === 'BinaryExpression' && node.operator === 'in'
 
-/** A fault for each construct that an engine would stumble over, at its place. */
+/** One fault, with its position, for each construct that fails in an engine. */
 const syntaxFaults = (program: Program, bundle: Bundle): string[] =>
   [...nodesOf(program)].flatMap((node) =>
     broken.filter(({ is }) => is(node)).map(({ fault }) => `${bundle.placeOf(node.loc?.start)}: ${fault}`),

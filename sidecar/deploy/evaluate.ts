@@ -5,7 +5,7 @@ import type { Sandbox } from './sandbox.ts'
 import { inWords } from './trial.ts'
 import { stop } from 'esbuild'
 
-/** A module's default export: the expression that makes it, and what that gives. */
+/** A module's default export: its expression, and the value of that expression. */
 export interface Evaluated {
   readonly file: string
   readonly expression: string
@@ -14,7 +14,7 @@ export interface Evaluated {
 
 export const isFunction = ({ value }: Evaluated) => typeof value === 'function'
 
-/** All modules, by their files. Throws `DeployError` with the faults of all of them. */
+/** Evaluates modules; the keys of the map are their files. Throws `DeployError` with the faults of all modules. */
 export async function evaluateModules(
   files: readonly string[],
   target: Target,
@@ -48,9 +48,9 @@ async function evaluate(bundle: Bundle, target: Target, sandbox: Sandbox): Promi
 let users = 0
 
 /**
- * Runs work that uses esbuild. That keeps a process for the next time, which here may be days away: the last one out
- * ends it. Not for the synchronous functions of esbuild: they keep a thread with a process of its own, which is no
- * longer reaped once it is stopped.
+ * Runs work that uses esbuild. esbuild keeps a process for its next use, possibly days later, so the last user stops
+ * it. Do not use the synchronous functions of esbuild: they keep a thread with a process of its own, which is not
+ * reaped after the stop.
  */
 export async function withEsbuild<T>(work: () => Promise<T>): Promise<T> {
   users += 1

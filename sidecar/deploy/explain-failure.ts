@@ -3,8 +3,8 @@ import { isCouchError, type CouchError } from '../couch/couch-errors.ts'
 import { DeployError, type DeployErrorCode } from './deploy-errors.ts'
 
 /**
- * One message for what CouchDB, the way to it, or a signal did to a deploy: what happened, what to do, and how far it
- * had come (`progress`, of `tellProgress`). Other errors are given back as they are.
+ * Turns an error of CouchDB, the network or a signal into one message. It says what happened, what to do, and how far
+ * the deploy came (`progress`, from `describeProgress`). Other errors are returned unchanged.
  */
 export function explainFailure(thrown: unknown, url: string, progress: readonly string[]): unknown {
   if (isCouchError(thrown)) {
@@ -34,7 +34,7 @@ function wordsFor(error: CouchError, url: string): readonly [DeployErrorCode, st
     case 'exists':
     case 'too_large':
     case 'bad_request':
-      return ['server_refused', `CouchDB at ${url} did not take it (${error.message})`]
+      return ['server_refused', `CouchDB at ${url} did not store it (${error.message})`]
     default:
       return error.code satisfies never
   }

@@ -5,7 +5,7 @@ import type { DatabaseReport } from './report.ts'
 
 const LOOK_MS = 5000
 
-/** Whether the next database would have the same trouble. A server may cut off one database's answers and give others. */
+/** Whether the next database would fail in the same way. A server may cut off the answers of only one database. */
 export async function isEverybodys({ code }: DeployError, couch: Couch): Promise<boolean> {
   if (code === 'stopped') return true
   if (code !== 'server_unreachable') return false
@@ -19,9 +19,9 @@ export async function isEverybodys({ code }: DeployError, couch: Couch): Promise
 }
 
 /**
- * Throws what went wrong, with the reports of all: of one database its own error, of several one that lists them.
+ * Throws if any database failed, with all reports: the error of one database, or one error that lists several.
  *
- * @param databases all that were to be done
+ * @param databases all databases of the run
  */
 export function refuseFailures(reports: readonly DatabaseReport[], databases: readonly string[]): void {
   const failed = reports.flatMap(({ database, failure }) => (failure ? [{ database, failure }] : []))
@@ -33,7 +33,7 @@ export function refuseFailures(reports: readonly DatabaseReport[], databases: re
     only && !another
       ? new DeployError(only.failure.code, [...only.failure.faults, ...rest], { cause: only.failure.cause })
       : new DeployError('several', [
-          `${failed.length} of ${databases.length} databases failed, another run does the rest:`,
+          `${failed.length} of ${databases.length} databases failed, run the deploy again for the rest:`,
           ...failed.map(({ database, failure }) => `${database}: ${failure.faults.join('; ')}`),
           ...rest,
         ])

@@ -1,14 +1,14 @@
 import type { Change } from './compare.ts'
 import type { DatabaseReport, DdocResult, DeployReport } from './report.ts'
 
-/** More than this and those where nothing has changed are only counted. */
+/** Above this number of databases, unchanged ones are only counted. */
 const MANY = 10
 
-/** The report as lines for a terminal: what was done for each design document, and what differed. */
+/** Formats the report for a terminal: the result and the differences of each design document. */
 export const formatReport = ({ url, engine, target, databases }: DeployReport): string =>
   [`${url} (engine ${engine}, ${target})`, formatDatabases(databases)].join('\n')
 
-/** What became of each, and of several at the end how many there were of what. */
+/** Formats the result of each database. Several databases get a summary at the end. */
 export function formatDatabases(databases: readonly DatabaseReport[]): string {
   const shown = databases.filter((report) => databases.length <= MANY || outcomeOf(report) !== 'unchanged')
   return [...shown.flatMap(formatDatabase), ...(databases.length > 1 ? [summaryOf(databases)] : [])].join('\n')
@@ -37,7 +37,7 @@ const notes: Readonly<Record<DatabaseReport['result'], string>> = {
   created: ' (created)',
   'would-create': ' (would be created)',
   'rolled-back': ' rolled back',
-  complete: ' has nothing unfinished',
+  complete: ' has no unfinished deploy',
 }
 
 const words: Readonly<Record<DdocResult['kind'], string>> = {
@@ -53,10 +53,9 @@ const words: Readonly<Record<DdocResult['kind'], string>> = {
 
 function formatDdoc(result: DdocResult): string[] {
   const kept = (result.kept ?? []).map(
-    (type) =>
-      `    = machines.${type} stays: no handlers declare it here (--remove-machines takes it out, and its guard)`,
+    (type) => `    = machines.${type} stays: no handlers declare it here (--remove-machines removes it and its guard)`,
   )
-  const staged = result.staged ? ', its index built first' : ''
+  const staged = result.staged ? ', after its index is built' : ''
   return [`  ${result.id} ${words[result.kind]}${staged}`, ...kept, ...formatChanges(result)]
 }
 
@@ -98,7 +97,7 @@ const marked = (mark: '+' | '-', lines: readonly string[]): string[] => {
   return lines.length > LINES ? [...shown, `      ${mark} … ${lines.length - LINES} more lines`] : shown
 }
 
-/** The lines between the first and the last that differ. */
+/** The lines from the first difference to the last. */
 function differing(before: readonly string[], after: readonly string[]): string[] {
   const shorter = Math.min(before.length, after.length)
   let head = 0

@@ -1,46 +1,47 @@
 /**
- * Which names a bundle takes from outside, as far as it gets there. Packages that run anywhere ask first (UMD):
+ * Finds the global names that the reachable code of a bundle uses. Universal packages test names first (UMD):
  *
  *     typeof exports === 'object' && typeof module !== 'undefined' ? (module.exports = factory())
  *       : typeof define === 'function' && define.amd ? define(factory)
  *       : ((typeof globalThis !== 'undefined' ? globalThis : self).slug = factory())
  *
- * A name that no engine has makes such a question false, and one that esbuild gives to a package (`exports`, `module`)
- * makes it true: what follows is never reached. Of a name that some engines have both ways are looked at, and on the one it is
- * there.
+ * A name that no engine has makes such a test false. A name that esbuild passes to a package (`exports`, `module`)
+ * makes it true. The other branch is unreachable. If only some engines have the name, both branches are checked. Only
+ * one of them may use the name.
  */
 import type { AnyNode, Identifier, Program, UnaryExpression } from 'acorn'
 import isReference from 'is-reference'
 import { analyze, type Scope } from 'periscopic'
 import { isAvailable, isOnSomeEngines } from './language-names.ts'
 
-/** The names that are used and nowhere declared, each with the first place of its use. */
+/** Names that are used but not declared, each with its first use. */
 export function freeNames(program: Program): Map<string, Identifier> {
   const found = new Map<string, Identifier>()
   const tree = new ScopedTree(program)
 
-  /** @param there the names that are there, as the questions before have shown */
-  function visit(node: AnyNode, parent: AnyNode | undefined, outer: Scope, there: Names): void {
+  /** @param collected names that exist according to earlier tests */
+  function visit(node: AnyNode, parent: AnyNode | undefined, outer: Scope, collected: Names): void {
     const scope = tree.scopeOf(node) ?? outer
-    const go = (child: AnyNode | null | undefined, names = there) => child && visit(child, node, scope, names)
+    const go = (child: AnyNode | null | undefined, names = collected) => child && visit(child, node, scope, names)
     if (node.type === 'Identifier') {
       const { name } = node
-      if (!there.has(name) && !scope.find_owner(name) && isUse(node, parent) && !found.has(name)) found.set(name, node)
+      if (!collected.has(name) && !scope.find_owner(name) && isUse(node, parent) && !found.has(name))
+        found.set(name, node)
     } else if (node.type === 'ConditionalExpression' || node.type === 'IfStatement') {
       const { value, ifTrue, ifFalse } = judge(tree, node.test, scope)
       go(node.test)
-      if (value !== false) go(node.consequent, union(there, ifTrue))
-      if (value !== true) go(node.alternate, union(there, ifFalse))
+      if (value !== false) go(node.consequent, union(collected, ifTrue))
+      if (value !== true) go(node.alternate, union(collected, ifFalse))
     } else if (node.type === 'LogicalExpression') {
       const { value, ifTrue, ifFalse } = node.operator === '??' ? UNKNOWN : judge(tree, node.left, scope)
       const isOr = node.operator === '||'
       go(node.left)
-      if (value !== isOr) go(node.right, union(there, isOr ? ifFalse : ifTrue))
+      if (value !== isOr) go(node.right, union(collected, isOr ? ifFalse : ifTrue))
     } else if (node.type === 'BlockStatement' || node.type === 'Program') {
-      let names = there
+      let names = collected
       let isOver = false
       for (const statement of node.body) {
-        if (isOver && statement.type !== 'FunctionDeclaration') continue // which is known above, too
+        if (isOver && statement.type !== 'FunctionDeclaration') continue // function declarations are hoisted
         go(statement, names)
         if (!isExit(statement)) continue
         const { value, ifFalse } = judge(tree, statement.test, scope)
@@ -48,8 +49,8 @@ export function freeNames(program: Program): Map<string, Identifier> {
         isOver ||= value === true
       }
     } else if (!isTypeof(node)) {
-      // The name of a class is known inside, where periscopic takes it for a global (its issue 32).
-      const names = node.type === 'ClassExpression' && node.id ? union(there, new Set([node.id.name])) : there
+      // A class knows its own name, but periscopic takes that name for a global (its issue 32).
+      const names = node.type === 'ClassExpression' && node.id ? union(collected, new Set([node.id.name])) : collected
       for (const child of childrenOf(node)) go(child, names)
     }
   }
@@ -62,19 +63,19 @@ type Names = ReadonlySet<string>
 const NONE: Names = new Set()
 const union = (a: Names, b: Names): Names => (b.size === 0 ? a : new Set([...a, ...b]))
 
-/** What is known of a condition. */
+/** Facts about a condition. */
 interface Known {
-  /** Undefined: it may be either. */
+  /** The condition's value; undefined if it can be either. */
   readonly value?: boolean | undefined
-  /** Names that are there if it is true. */
+  /** Names that exist if the condition is true. */
   readonly ifTrue: Names
-  /** Names that are there if it is false. */
+  /** Names that exist if the condition is false. */
   readonly ifFalse: Names
 }
 
 const UNKNOWN: Known = { ifTrue: NONE, ifFalse: NONE }
 
-/** @param within the constants that are being judged: `var x = x || {}` */
+/** @param within constants under evaluation, to end recursion: `var x = x || {}` */
 function judge(tree: ScopedTree, test: AnyNode, scope: Scope, within: readonly AnyNode[] = []): Known {
   const judged = (part: AnyNode) => judge(tree, part, scope, within)
   if (test.type === 'Literal') return { ...UNKNOWN, value: Boolean(test.value) }
@@ -113,16 +114,17 @@ const comparisons: Readonly<Record<string, (a: string, b: string) => boolean>> =
 
 const TYPES = ['undefined', 'object', 'function', 'string', 'number', 'boolean', 'symbol']
 
-/** Of `typeof x === 'function'` and the like. */
+/** Judges a test such as `typeof x === 'function'`. */
 function judgeTypeof(tree: ScopedTree, test: AnyNode & { type: 'BinaryExpression' }, scope: Scope): Known {
   const { operator, left, right } = test
   const compare = comparisons[operator]
-  const asked = isTypeof(left) ? left : right
-  const told = asked === left ? right : left
-  if (!compare || !isTypeof(asked) || told.type !== 'Literal' || typeof told.value !== 'string') return UNKNOWN
-  const text = told.value
-  const { name } = asked.argument
-  const holds = (type: string) => (asked === left ? compare(type, text) : compare(text, type))
+  const typeofSide = isTypeof(left) ? left : right
+  const literalSide = typeofSide === left ? right : left
+  if (!compare || !isTypeof(typeofSide) || literalSide.type !== 'Literal' || typeof literalSide.value !== 'string')
+    return UNKNOWN
+  const text = literalSide.value
+  const { name } = typeofSide.argument
+  const holds = (type: string) => (typeofSide === left ? compare(type, text) : compare(text, type))
   const [first, ...others] = tree.typesOf(name, scope).map(holds)
   const names = new Set([name])
   return {
@@ -132,13 +134,13 @@ function judgeTypeof(tree: ScopedTree, test: AnyNode & { type: 'BinaryExpression
   }
 }
 
-/** A program with what is declared where. */
+/** A program with the declarations of each scope. */
 class ScopedTree {
   readonly scope: Scope
   readonly #scopes: WeakMap<object, Scope>
-  /** What a variable is set to, by its scope and name: undefined if more than once. */
+  /** Value of a variable, by its scope and name; undefined if the variable is set more than once. */
   readonly #values = new Map<Scope, Map<string, { value: AnyNode; scope: Scope } | undefined>>()
-  /** The names that esbuild gives to a package: `__commonJS({ 'path'(exports, module) { … } })`. */
+  /** Names that esbuild passes to a package: `__commonJS({ 'path'(exports, module) { … } })`. */
   readonly #given = new Map<Scope, Names>()
 
   constructor(program: Program) {
@@ -157,7 +159,7 @@ class ScopedTree {
     return owner ? this.#values.get(owner)?.get(name) : undefined
   }
 
-  /** What `typeof` may say of a name. */
+  /** Possible results of `typeof` for a name. */
   typesOf(name: string, scope: Scope): readonly string[] {
     const owner = scope.find_owner(name)
     if (owner) return this.#given.get(owner)?.has(name) ? ['object'] : TYPES
@@ -188,7 +190,7 @@ class ScopedTree {
 
 type Function_ = AnyNode & { type: 'FunctionExpression' }
 
-/** The function of a package that is written for CommonJS. */
+/** The wrapper function of a CommonJS package. */
 function packageIn(node: AnyNode): Function_ | undefined {
   if (node.type !== 'CallExpression' || node.callee.type !== 'Identifier') return undefined
   if (!/^__commonJS\d*$/.test(node.callee.name)) return undefined
@@ -199,7 +201,7 @@ function packageIn(node: AnyNode): Function_ | undefined {
 
 const isLoop = (node: AnyNode) => node.type === 'ForInStatement' || node.type === 'ForOfStatement'
 
-/** What an assignment or a loop sets. */
+/** Target of an assignment or a loop. */
 function targetOf(node: AnyNode): AnyNode | undefined {
   if (node.type === 'UpdateExpression') return node.argument
   return 'left' in node ? node.left : undefined
@@ -224,7 +226,7 @@ const isTypeof = (node: AnyNode): node is UnaryExpression & { argument: Identifi
 const isUse = (node: Identifier, parent: AnyNode | undefined): boolean =>
   parent !== undefined && isReference(node, parent as Parameters<typeof isReference>[1])
 
-/** `if (…) return`, and the like: what stands below is reached only if the question is false. */
+/** `if (…) return` and similar: the code below it runs only if the test is false. */
 const isExit = (node: AnyNode): node is AnyNode & { type: 'IfStatement' } =>
   node.type === 'IfStatement' && !node.alternate && leaves(node.consequent)
 

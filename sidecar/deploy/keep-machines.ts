@@ -1,25 +1,25 @@
 import type { Doc } from '../couch/documents.ts'
 
-/** A design document as it is to be in one database. */
+/** A design document adapted to one database. */
 export interface Finished {
   readonly ddoc: Doc
-  /** Types whose machines only the database declares, and that stay in it. */
+  /** Types whose machines stay, although only the database declares them. */
   readonly kept: readonly string[]
 }
 
 /**
- * Machines that only the database declares stay in `_design/docstate`: a deploy without the handlers of another developer must
- * not take the guard off his documents. `remove` takes them out. Where no machine is left there is nothing to guard,
- * and CouchDB need not ask a function at every write.
+ * Adapts a design document to one database. Machines that only the database declares stay in `_design/docstate`:
+ * otherwise a deploy would remove the guard of another developer's documents. `remove` removes these machines. Without
+ * machines, the document has no guard, so that CouchDB calls no function at each write.
  *
- * @param current the design document as it is in the database, if it is there
+ * @param current the database's design document, if it exists
  */
 export function finishDdoc(compiled: Doc, current: Doc | undefined, remove = false): Finished {
   if (compiled._id !== '_design/docstate') return { ddoc: compiled, kept: [] }
   const own = machinesIn(compiled)
-  const there = remove ? {} : machinesIn(current)
-  const kept = Object.keys(there).filter((type) => !Object.hasOwn(own, type))
-  const ddoc = kept.length > 0 ? { ...compiled, machines: { ...there, ...own } } : compiled
+  const currentMachines = remove ? {} : machinesIn(current)
+  const kept = Object.keys(currentMachines).filter((type) => !Object.hasOwn(own, type))
+  const ddoc = kept.length > 0 ? { ...compiled, machines: { ...currentMachines, ...own } } : compiled
   return { ddoc: ddoc.machines === undefined ? ddoc : withoutIdleGuard(ddoc), kept }
 }
 

@@ -1,6 +1,6 @@
 /**
- * The names that a function of a design document can use, on every engine: what both SpiderMonkey (60 and later) and
- * CouchDB's QuickJS define, up to ES2017. Taken from running servers: a function that throws
+ * Names that a function of a design document can use on every engine. Both SpiderMonkey (60 and later) and CouchDB's
+ * QuickJS define them, up to ES2017. The list comes from running servers: from a function that throws
  * `Object.getOwnPropertyNames(this)`.
  */
 const language = `
@@ -16,7 +16,7 @@ export const languageNames: ReadonlySet<string> = new Set(wordsOf(language))
 
 const available: ReadonlySet<string> = new Set([...languageNames, ...wordsOf(couchdb)])
 
-/** What only some engines have: it may be used where `typeof` has found it. */
+/** Names that only some engines have: code may use one after a `typeof` test for it. */
 const onSomeEngines: ReadonlySet<string> = new Set(
   wordsOf(`
     AggregateError ArrayBuffer Atomics BigInt BigInt64Array BigUint64Array DataView FinalizationRegistry Float32Array
@@ -28,10 +28,10 @@ export const isOnSomeEngines = (name: string): boolean => onSomeEngines.has(name
 
 export const isAvailable = (name: string): boolean => available.has(name)
 
-/** What the language has and one of the engines has not: taken away before functions are tried. */
+/** Methods of the language that an engine lacks: the sandbox removes them before functions are tried. */
 export const missingMethods = { String: ['localeCompare', 'normalize'] } as const
 
-/** What to do about a method that is missing, if the message of an error is about one; otherwise nothing. */
+/** Advice if the message of an error concerns a missing method; otherwise an empty text. */
 export function adviceOn(message: string): string {
   const [, name = ''] = /\b(normalize|localeCompare) is not a function/.exec(message) ?? []
   if (name === '') return ''
@@ -40,10 +40,10 @@ export function adviceOn(message: string): string {
 }
 
 const instead: Readonly<Record<string, string>> = {
-  ...sayFor('Promise setTimeout setInterval setImmediate queueMicrotask', 'a function must be done when it returns'),
+  ...sayFor('Promise setTimeout setInterval setImmediate queueMicrotask', 'a function must finish before it returns'),
   ...sayFor('fetch XMLHttpRequest', 'a function sees the document and nothing else'),
   ...sayFor('process global window self navigator', 'there is no Node and no browser'),
-  ...sayFor('require module exports', 'write import and export: what is imported becomes part of the function'),
+  ...sayFor('require module exports', 'use import and export: imported code becomes part of the function'),
   ...sayFor('console', 'log() writes into the log of CouchDB'),
   ...sayFor('globalThis', 'name the global itself'),
   ...sayFor('Buffer btoa atob TextEncoder TextDecoder', 'import a library that is plain JavaScript'),
@@ -51,14 +51,14 @@ const instead: Readonly<Record<string, string>> = {
     'Intl Proxy WeakRef BigInt ArrayBuffer Uint8Array',
     'the QuickJS of CouchDB, or an older SpiderMonkey, lacks it',
   ),
-  ...sayFor('eval', 'what it runs cannot be checked'),
+  ...sayFor('eval', 'the code that it runs cannot be checked'),
 }
 
 function sayFor(names: string, advice: string): Record<string, string> {
   return Object.fromEntries(wordsOf(names).map((name) => [name, advice]))
 }
 
-/** The fault of using a name that is not available. */
+/** The fault for the use of an unavailable name. */
 export function missingFault(place: string, name: string): string {
   const advice = Object.hasOwn(instead, name) ? instead[name] : 'import it, or do without'
   return `${place}: CouchDB has no ${name} in design documents: ${advice}`

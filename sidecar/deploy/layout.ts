@@ -1,9 +1,9 @@
 /**
- * The couchapp layout, as it is here: a folder for a kind of database holds one folder for each design document, and
- * in that a path is a field: `views/by_state/map.ts` is `views.by_state.map`.
+ * The couchapp layout: the folder of a database kind holds one folder for each design document. A path in that folder
+ * is a field: `views/by_state/map.ts` is `views.by_state.map`.
  *
- * Not in the document: `*.d.ts`, `*.js.map`, and whatever begins with `.` or `_` (couchapp's own `_id` and
- * `_attachments` excepted). So a file that is only imported has a name with `_`, or lies outside, as `ddocs/lib/` does.
+ * The document omits `*.d.ts`, `*.js.map`, and names that begin with `.` or `_`, except couchapp's own `_id` and
+ * `_attachments`. So a file that is only imported has a name with `_`, or lies outside, like `ddocs/lib/`.
  */
 import { readdir } from 'node:fs/promises'
 import { basename, join, relative, sep } from 'node:path'
@@ -12,9 +12,9 @@ import { DeployError } from './deploy-errors.ts'
 export interface Source {
   /** Path within the design document: `views/by_state/map.ts`. */
   readonly path: string
-  /** Where it is on disk. */
+  /** Path on disk. */
   readonly file: string
-  /** A module is compiled, for its default export; a plain file is taken as it is. */
+  /** A module is compiled to its default export; a plain file is copied unchanged. */
   readonly kind: 'module' | 'plain'
 }
 
@@ -26,11 +26,11 @@ export interface DdocSources {
 
 export interface Layout {
   readonly ddocs: readonly DdocSources[]
-  /** Modules of the folder `_samples`: documents to try the functions on. */
+  /** Modules of the folder `_samples`: they export documents on which the functions are tried. */
   readonly samples: readonly string[]
 }
 
-/** Reads the folder of one kind of database. Throws `DeployError` where there is none, or nothing in it. */
+/** Reads the folder of one kind of database. Throws `DeployError` if the folder is missing or empty. */
 export async function readLayout(folder: string): Promise<Layout> {
   const ddocs: DdocSources[] = []
   for (const name of await foldersIn(folder)) {
@@ -43,12 +43,12 @@ export async function readLayout(folder: string): Promise<Layout> {
   return { ddocs, samples: samples.filter((file) => !isCompanion(file)) }
 }
 
-/** `views/by_state/map`: the field that a file becomes, as `couchdb-compile` cuts it. */
+/** The field that a file becomes, such as `views/by_state/map`: the path without extension, as in `couchdb-compile`. */
 export const fieldPath = (path: string): string => path.replace(/\.[^./]*$/, '')
 
 const isPushed = (name: string): boolean => !/^[._]/.test(name) || name === '_attachments' || /^_id(\.|$)/.test(name)
 
-/** What tsc writes beside a module. */
+/** Whether tsc writes such a file beside a module. */
 const isCompanion = (file: string): boolean => /\.d\.ts$|\.js\.map$/.test(file)
 
 const kindOf = (path: string): Source['kind'] =>
@@ -73,7 +73,7 @@ async function foldersIn(folder: string): Promise<string[]> {
   }
 }
 
-/** All files below, sorted; none if there is no such folder. */
+/** All files below a folder, sorted; none if the folder is missing. */
 async function filesIn(folder: string): Promise<string[]> {
   const parent = await readdir(join(folder, '..'))
   if (!parent.includes(basename(folder))) return []

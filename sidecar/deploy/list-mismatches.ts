@@ -5,12 +5,12 @@ import type { Doc } from '../couch/documents.ts'
 import type { Registration } from '../docstate/types.ts'
 
 /**
- * Where the handlers of this sidecar do not match the machines that a database's design document `docstate` declares,
- * as sentences. Such handlers must not start: the guard of the database speaks of another machine than they do. None
- * for a type that is not declared: then nothing guards it, and any handler will do. Admins may write anything there.
+ * Lists, as sentences, handlers that do not match the machines in a database's design document `docstate`. Such
+ * handlers must not start: the database's guard enforces another machine. A type that neither side declares has no
+ * guard, so any handler matches. Admins may write any value into the design document.
  *
- * @param ddoc `_design/docstate` as it is in the database, undefined if it is not there
- * @param machines those that the handlers were written for
+ * @param ddoc the database's `_design/docstate`, undefined if missing
+ * @param machines the machines for which the handlers were written
  */
 export function listMismatches(
   ddoc: Doc | undefined,
@@ -40,7 +40,7 @@ export function listMismatches(
 
 const modeOf = ({ mode }: State) => (typeof mode === 'string' ? mode : 'not handled')
 
-/** What the guard reads of a machine. How long a state lasts is the sidecar's matter, and may be a setting. */
+/** The part of a machine that the guard reads. Only the sidecar uses timeouts, and they may be settings. */
 function guardedPart(machine: object): unknown {
   const states = Object.entries(machine).map(([state, declared]) => [state, withoutTimeout(declared)] as const)
   return JSON.parse(JSON.stringify(Object.fromEntries(states)))

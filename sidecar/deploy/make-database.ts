@@ -9,20 +9,20 @@ import { deployDdocs } from './deploy.ts'
 export interface MakeOptions {
   readonly couch: Couch
   readonly compiler: Compiler
-  /** `q` of the database. */
+  /** Number of shards: CouchDB's `q`. */
   readonly shards: number
 }
 
 export interface WantedDatabase {
   readonly name: string
-  /** Users with this role, and server admins, may read and write documents there. */
+  /** Users with this role, and server admins, may read and write documents in the database. */
   readonly role: string
   readonly templates: readonly Template[]
 }
 
 /**
- * Makes a database as it is wanted, or what is missing of it: it may be there already, or half of it. Closed to others
- * before anything is in it. Throws `CouchError`, `DeployError`.
+ * Creates a database, or completes one that was created in part. It restricts access before it writes documents.
+ * Throws `CouchError`, `DeployError`.
  */
 export async function makeDatabase(
   { couch, compiler, shards }: MakeOptions,
@@ -36,7 +36,7 @@ export async function makeDatabase(
   await deployDdocs({ couch, compiler, deployments, createDatabases: false, signal: options.signal })
 }
 
-/** Whether it is there, and open to users of the role: not so if making it was interrupted. */
+/** Whether the database exists and is open to the role. False if its creation was interrupted. */
 export async function isMadeFor(database: Database, role: string, options: CallOptions): Promise<boolean> {
   try {
     const security = await database.security(options)
@@ -48,11 +48,11 @@ export async function isMadeFor(database: Database, role: string, options: CallO
   }
 }
 
-/** From now on it is for server admins alone. A database that is not there is fine. */
+/** Restricts a database to server admins. Throws `CouchError`: `not_found` if the database is missing. */
 export const closeDatabase = (database: Database, options: CallOptions): Promise<void> =>
   secure(database, securityFor('_admin'), options)
 
-/** Never without members: that would let everyone in. Design documents and this object are for server admins. */
+/** Has members, because empty ones let every user in. Design documents and `_security` are for server admins only. */
 const securityFor = (role: string): Security => ({
   admins: { names: [], roles: ['_admin'] },
   members: { names: [], roles: [role] },

@@ -2,7 +2,7 @@ import type { Couch } from '../couch/client.ts'
 import { CouchError, isCouchError } from '../couch/couch-errors.ts'
 import { DeployError } from './deploy-errors.ts'
 
-/** Those that are not there. Throws `CouchError` where that cannot be found out, but for the trouble of a single one. */
+/** Lists missing databases. Throws `CouchError` if a check fails, except for an error of one database among several. */
 export async function findMissing(
   couch: Couch,
   databases: readonly string[],
@@ -20,7 +20,7 @@ export async function findMissing(
   return missing
 }
 
-/** It meets its trouble again when it is its turn, and then the others go on. */
+/** Errors of one database: its own deploy meets them again, and then the others go on. */
 const ofOne: readonly CouchError['code'][] = ['server', 'forbidden', 'bad_request']
 
 export function refuseMissing(missing: readonly string[], url: string): void {

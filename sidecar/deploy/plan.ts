@@ -4,15 +4,15 @@ import { compareDdocs, type Change } from './compare.ts'
 import { finishDdoc, type Finished } from './keep-machines.ts'
 import { sameIndex, viewNames, OWN_PREFIX } from './staging/copy.ts'
 
-/** A design document on its way into a database. */
+/** A design document to deploy. */
 export interface Wanted {
-  /** As it was compiled. */
+  /** The document as compiled, for any database. */
   readonly compiled: Doc
-  /** Takes out machines that only the database declares. */
+  /** Removes machines that only the database declares. */
   readonly removeMachines: boolean
 }
 
-/** What has to be done for one design document. `ddoc` is what the database is to have, `kept` what stays in that. */
+/** The work for one design document. `ddoc` is the document to write, `kept` lists types that stay in it. */
 export type Step = Wanted &
   Finished &
   (
@@ -23,10 +23,10 @@ export type Step = Wanted &
 
 export interface Plan {
   readonly database: Database
-  /** False if the database has to be made first. */
+  /** False if the database must be created first. */
   readonly exists: boolean
   readonly steps: readonly Step[]
-  /** Design documents that are to go, as they are. */
+  /** Design documents to remove, as stored. */
   readonly obsolete: readonly StoredDoc[]
 }
 
@@ -34,7 +34,7 @@ export interface PlanOptions {
   readonly database: Database
   readonly exists: boolean
   readonly ddocs: readonly Wanted[]
-  /** Whatever else is there is to go. */
+  /** Removes all other design documents (see `findObsolete`). */
   readonly prune?: boolean | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -49,7 +49,7 @@ export async function planDeploy({ database, exists, ddocs, prune = false, signa
   return { database, exists, steps, obsolete }
 }
 
-/** Again for one document, when another deploy has written it meanwhile. */
+/** Plans one document. Call it again if another deploy has written the document meanwhile. */
 export async function planStep(database: Database, wanted: Wanted, options?: CallOptions): Promise<Step> {
   return stepTo(wanted, await database.find(wanted.compiled._id, { attachments: true }, options))
 }
@@ -62,7 +62,7 @@ function stepTo({ compiled, removeMachines }: Wanted, before: StoredDoc | undefi
   return changes.length === 0 ? { ...step, kind: 'keep' } : { ...step, kind: 'update', before, changes }
 }
 
-/** Whether it takes away an index that may be in use, and puts one that is not built in its place. */
+/** Whether the step replaces an index that may be in use with one that is not built. */
 export const replacesIndex = (step: Step): boolean =>
   step.kind === 'update' &&
   viewNames(step.before).length > 0 &&
@@ -70,16 +70,16 @@ export const replacesIndex = (step: Step): boolean =>
   !sameIndex(step.before, step.ddoc)
 
 /**
- * The design documents of a database that a folder does not have, as far as one may be made from a folder at all. Not
- * CouchDB's own, not the sidecar's, and no index of Mango: those are made by a request.
+ * Design documents of a database that the folder does not have, if a folder can hold such a document. The list omits
+ * CouchDB's own, the sidecar's, and Mango indexes, which clients create by a request.
  */
 async function findObsolete(
   database: Database,
   wanted: readonly string[],
   options?: CallOptions,
 ): Promise<StoredDoc[]> {
-  const there = await database.withPrefix('_design/', options)
-  const ids = there.filter((ddoc) => !wanted.includes(ddoc._id) && !isSpared(ddoc)).map(({ _id }) => _id)
+  const current = await database.withPrefix('_design/', options)
+  const ids = current.filter((ddoc) => !wanted.includes(ddoc._id) && !isSpared(ddoc)).map(({ _id }) => _id)
   const found = await Promise.all(ids.map((id) => database.find(id, { attachments: true }, options)))
   return found.filter((ddoc) => ddoc !== undefined)
 }
@@ -87,12 +87,12 @@ async function findObsolete(
 const isSpared = ({ _id, language }: StoredDoc): boolean =>
   _id.startsWith('_design/_') || _id.startsWith(OWN_PREFIX) || _id === '_design/docstate' || language === 'query'
 
-/** What decides the signature of an index, in a fixed order of keys: CouchDB takes another order for another index. */
+/** Fields that decide an index's signature, in a fixed order: for CouchDB, another order of keys is another index. */
 const ORDERED = ['language', 'options', 'views'] as const
 
 /**
- * The design document with the order that its views have in the database: those that are new come after them, by their
- * names. Files have no order that one could rely on, and an index that is built must not be built again for that.
+ * Sorts the views as in the database's design document; new views follow, by name. Files have no reliable order, and
+ * a different order would cause a rebuild of the index.
  */
 export function keepOrder(ddoc: Doc, current: Doc | undefined): Doc {
   const present = ORDERED.filter((field) => ddoc[field] !== undefined)

@@ -2,15 +2,15 @@ import type { Target } from './bundle.ts'
 import type { Change } from './compare.ts'
 import type { DeployError } from './deploy-errors.ts'
 
-/** What became of one design document, or would have in a dry run. */
+/** Result for one design document, or the expected result in a dry run. */
 export type DdocResult = {
   readonly id: string
-  /** Types whose machines only the database declares: they stay, unless asked otherwise. */
+  /** Types whose machines only the database declares. They stay, unless `removeMachines` is set. */
   readonly kept?: readonly string[]
-  /** Its index is built first, beside the one that answers. */
+  /** True if its index is built first, beside the current one. */
   readonly staged?: boolean
 } &
-  /** `left`: by a rollback, since another deploy has changed it. */
+  /** `left`: a rollback skips the document, because another deploy has changed it. */
   (
     | { readonly kind: 'unchanged' | 'removed' | 'would-remove' | 'left' }
     | { readonly kind: 'created' | 'updated' | 'would-create' | 'would-update'; readonly changes: readonly Change[] }
@@ -18,15 +18,15 @@ export type DdocResult = {
 
 export interface DatabaseReport {
   readonly database: string
-  /** The last two of a rollback: what was unfinished is taken back; nothing was. */
+  /** The last two come from a rollback: it reverted unfinished work, or found none. */
   readonly result: 'there' | 'created' | 'would-create' | 'rolled-back' | 'complete'
-  /** As far as it came. */
+  /** After a failure: only the finished documents. */
   readonly ddocs: readonly DdocResult[]
   readonly failure?: DeployError
 }
 
 export interface DeployReport {
-  /** Of the server, without credentials. */
+  /** URL of the server, without credentials. */
   readonly url: string
   readonly engine: string
   readonly target: Target

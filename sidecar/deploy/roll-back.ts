@@ -18,9 +18,9 @@ export interface RollBackOptions extends Partial<Surroundings> {
 }
 
 /**
- * Takes back what deploys have left unfinished: their staged copies, and where they had begun to swap, what was there
- * before is put back, by the way by which it was replaced: no query waits then either. A deploy that is complete is not
- * taken back; deploy what was there before. Throws `DeployError`.
+ * Reverts unfinished deploys: it removes their staged copies. If the swap had begun, it also restores the previous
+ * design documents. It does so like a deploy, so that no query waits. It does not revert a complete deploy: deploy the
+ * previous version instead. Throws `DeployError`.
  */
 export async function rollBack({ couch, databases, ...given }: RollBackOptions): Promise<readonly DatabaseReport[]> {
   const surroundings = surroundingsFrom(given)
@@ -53,9 +53,7 @@ async function rollBackOne(couch: Couch, database: Database, surroundings: Surro
   }
 }
 
-/**
- * To what was there before the swap; nothing to do if that had not begun. What others have changed since stays.
- */
+/** Plans a return to the state before the swap; empty if no swap had begun. Later changes by others stay. */
 async function planBack(
   database: Database,
   { record }: Hold,
@@ -65,10 +63,10 @@ async function planBack(
   const ddocs: Wanted[] = []
   const obsolete: StoredDoc[] = []
   for (const [id, before] of Object.entries(record.previous)) {
-    const there = await database.find(id, { attachments: true }, { signal })
-    if (there && isForeign(record, there)) results.push({ kind: 'left', id })
+    const current = await database.find(id, { attachments: true }, { signal })
+    if (current && isForeign(record, current)) results.push({ kind: 'left', id })
     else if (before) ddocs.push({ compiled: before, removeMachines: true })
-    else if (there) obsolete.push(there)
+    else if (current) obsolete.push(current)
   }
   return { ...(await planDeploy({ database, exists: true, ddocs, signal })), obsolete }
 }

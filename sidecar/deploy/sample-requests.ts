@@ -1,8 +1,8 @@
-/** What filters and `validate_doc_update` get beside the document, in the shape in which CouchDB hands it over. */
+/** Sample arguments of filters and `validate_doc_update` beside the document, in CouchDB's format. */
 
 /** The user of a sample request. */
 export interface SampleUser {
-  /** For messages. */
+  /** Description for messages. */
   readonly who: string
   readonly userCtx: { readonly db: string; readonly name: string | null; readonly roles: readonly string[] }
 }
@@ -15,13 +15,13 @@ export const sampleUsers: readonly SampleUser[] = [
   { who: 'a server admin', userCtx: { db, name: 'admin', roles: ['_admin'] } },
 ]
 
-/** With all four lists. In the document `_security` as CouchDB makes it, both lists of names are missing. */
+/** Has all four lists. CouchDB's default `_security` lacks both lists of names. */
 export const sampleSecurity = {
   admins: { names: ['head'], roles: ['_admin'] },
   members: { names: ['somebody'], roles: ['member'] },
 }
 
-/** Of the shard that is read, not of the database. */
+/** Data of the shard that is read, not of the database. */
 const shardInfo = {
   db_name: 'shards/00000000-7fffffff/sample.1767225600',
   engine: 'couch_bt_engine',
@@ -39,11 +39,11 @@ const shardInfo = {
   uuid: '0f1e2d3c4b5a69788796a5b4c3d2e1f0',
 }
 
-/** Requests for `_changes` with a filter, by GET and by POST. Parameters of a filter's own are unknown here. */
+/** Requests for `_changes` with a filter, by GET and by POST. Custom parameters of a filter are unknown here. */
 export const sampleRequests: readonly { readonly how: string; readonly req: Readonly<Record<string, unknown>> }[] =
   sampleUsers.flatMap(({ who, userCtx }) =>
     [
-      { method: 'GET', body: 'undefined', headers: {} }, // CouchDB's word for no body
+      { method: 'GET', body: 'undefined', headers: {} }, // CouchDB's value for no body
       { method: 'POST', body: {}, headers: { 'Content-Length': '2', 'Content-Type': 'application/json' } },
     ].map(({ method, body, headers }) => ({
       how: `asked by ${who} (${method})`,

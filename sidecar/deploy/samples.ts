@@ -1,13 +1,13 @@
 import type { Doc } from '../couch/documents.ts'
 
-/** A document to try functions on. */
+/** A document on which functions are tried. */
 export interface Sample {
-  /** For messages. */
+  /** Name for messages. */
   readonly name: string
   readonly doc: Doc
 }
 
-/** What a module of `_samples` exports: a document, or an array of them. */
+/** Samples of a module in `_samples`, which exports a document or an array of documents. */
 export function samplesFrom(file: string, exported: unknown): Sample[] {
   const docs = (Array.isArray(exported) ? exported : [exported]) as Doc[]
   return docs.map((doc, index) => ({
@@ -16,7 +16,7 @@ export function samplesFrom(file: string, exported: unknown): Sample[] {
   }))
 }
 
-/** The folder's own samples, and those that every database has sooner or later. */
+/** The folder's own samples, and documents that any database may hold. */
 export function allSamples(own: readonly Sample[]): Sample[] {
   const fields = new Set(['type', 'state', 'docstate', ...own.flatMap(({ doc }) => Object.keys(doc))])
   const nulls = Object.fromEntries([...fields].filter((field) => !field.startsWith('_')).map((field) => [field, null]))
@@ -28,12 +28,12 @@ export function allSamples(own: readonly Sample[]): Sample[] {
   ]
 }
 
-/** As a database holds it: filters see revisions, and so does `validate_doc_update` where something was there before. */
+/** A document as stored: filters get revisions, and so does `validate_doc_update` for an existing document. */
 export const stored = (doc: Doc): Doc => ({ ...doc, _rev: `1-${HASH}`, _revisions: { start: 1, ids: [HASH] } })
 
 const HASH = '967a00dff5e02add41819138abb3284d'
 
-/** Maps never see one. */
+/** A deleted document. Maps never get one. */
 export const tombstone: Sample = { name: 'a deleted document', doc: { _id: 'sample', _deleted: true } }
 
 export const isDesign = ({ doc }: Sample): boolean => doc._id.startsWith('_design/')

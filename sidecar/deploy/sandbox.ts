@@ -1,27 +1,27 @@
 import { createContext, runInContext } from 'node:vm'
 import { languageNames, missingMethods } from './language-names.ts'
 
-/** CouchDB kills its query server after 5 s (`[couchdb] os_process_timeout`); for a sample this is more than enough. */
+/** CouchDB kills its query server after 5 s (`[couchdb] os_process_timeout`). A sample needs far less. */
 const TIMEOUT_MS = 2000
 
-/** A stand-in for CouchDB's query server: it has the names that are there, and no other. */
+/** A stand-in for CouchDB's query server: it defines only the names that every engine has. */
 export interface Sandbox {
-  /** The value of an expression. Throws what it throws. */
+  /** Returns the value of an expression. Throws what the expression throws. */
   evaluate(expression: string, file: string): unknown
-  /** What `fn` returns and what it emits, for arguments that are JSON and frozen, as CouchDB's are. */
+  /** Returns the result and the emitted rows of `fn`. As in CouchDB, the arguments are JSON and frozen. */
   call(fn: unknown, self: unknown, args: readonly unknown[]): { readonly result: unknown; readonly emitted: Row[] }
 }
 
 /** Arguments of `emit`, as JSON. */
 export type Row = readonly [key: unknown, value: unknown]
 
-/** Takes away what the engines lack. Runs inside, where `this` is the global object. */
+/** Removes names that the engines lack. Runs inside the context, where `this` is the global object. */
 const PRUNE = `(function (names, methods) {
   for (const name of Object.getOwnPropertyNames(this)) if (names.indexOf(name) < 0) delete this[name]
   for (const type in methods) for (const method of methods[type]) delete this[type].prototype[method]
 }).call(this, ...JSON.parse(limits))`
 
-/** Makes the arguments inside, so that they are of the realm of the functions. */
+/** Parses the arguments inside the context, so that they belong to the realm of the functions. */
 const CALL = `(function (fn, self, args) {
   function freeze(value) {
     if (typeof value === 'object' && value !== null) Object.values(Object.freeze(value)).forEach(freeze)
@@ -62,7 +62,7 @@ export function createSandbox(): Sandbox {
   }
 }
 
-/** Undefined for what has no JSON. */
+/** The value after a round trip through JSON; undefined if it has no JSON. */
 function plain(value: unknown): unknown {
   const json = JSON.stringify(value) as string | undefined
   return json === undefined ? undefined : JSON.parse(json)

@@ -1,6 +1,6 @@
 /**
- * Tries the functions of a design document before it is pushed. CouchDB would take a map that throws on every
- * document and say nothing but a line in its log; here it fails the deploy, with the sample on which it threw.
+ * Tries the functions of a design document before the deploy. CouchDB accepts a map that throws on every document, and
+ * only logs a line. Here such a map fails the deploy, and the fault names the sample.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { adviceOn } from './language-names.ts'
@@ -10,9 +10,9 @@ import type { Row, Sandbox } from './sandbox.ts'
 import { sampleRequests, sampleSecurity, sampleUsers } from './sample-requests.ts'
 import { isDesign, stored, tombstone, type Sample } from './samples.ts'
 
-/** A function, and which field of the document it is. */
+/** A function and its field in the document. */
 export interface TriedFunction {
-  /** `views/by_state/map` */
+  /** Such as `views/by_state/map`. */
   readonly path: string
   readonly file: string
   readonly fn: unknown
@@ -25,15 +25,15 @@ export interface Trial {
   readonly samples: readonly Sample[]
 }
 
-/** One call that has to end well. */
+/** One call that must succeed. */
 interface Case {
   readonly name: string
   readonly run: () => unknown
 }
 
 /**
- * The first fault of each function, as a sentence. Of shows, lists, updates and rewrites only that they compile. Between
- * two of them the process gets its turn: else signals would wait for hundreds, and closed connections be taken for open.
+ * Returns the first fault of each function, as a sentence. Shows, lists, updates and rewrites only need to compile. The
+ * event loop runs between two functions: otherwise signals would wait, and closed connections would seem open.
  */
 export async function tryFunctions(trial: Trial): Promise<string[]> {
   const faults: string[] = []
@@ -67,14 +67,14 @@ function casesOf(tried: TriedFunction, trial: Trial): Case[] {
 const mapCases = (tried: TriedFunction, trial: Trial): Case[] =>
   samplesFor(tried, trial).map(({ name, doc }) => ({ name, run: () => trial.sandbox.call(tried.fn, null, [doc]) }))
 
-/** Search sees design documents, nouveau does not, and a view only where it asks for them. */
+/** Search gets design documents, nouveau does not, and a view only with `include_design`. */
 function samplesFor({ path }: TriedFunction, { ddoc, samples }: Trial): readonly Sample[] {
-  const { include_design: asked } = Object(ddoc.options) as { include_design?: unknown }
-  const seen = path.startsWith('indexes/') || (path.startsWith('views/') && asked === true)
+  const { include_design: includesDesign } = Object(ddoc.options) as { include_design?: unknown }
+  const seen = path.startsWith('indexes/') || (path.startsWith('views/') && includesDesign === true)
   return seen ? samples : samples.filter((sample) => !isDesign(sample))
 }
 
-/** On every document, design documents and deleted ones too, asked for in each way by each kind of user. */
+/** Every document, including design documents and a deleted one, in each request of each kind of user. */
 const filterCases = ({ fn }: TriedFunction, { sandbox, samples, ddoc }: Trial): Case[] =>
   [...samples, tombstone].flatMap(({ name, doc }) =>
     sampleRequests.map(({ how, req }) => ({
@@ -83,7 +83,7 @@ const filterCases = ({ fn }: TriedFunction, { sandbox, samples, ddoc }: Trial): 
     })),
   )
 
-/** On the rows that the view's own map makes of the samples, and on its own results. */
+/** The rows that the view's map emits for the samples, and the results of the reduce itself. */
 function reduceCases({ fn, path }: TriedFunction, trial: Trial): Case[] {
   const { sandbox, functions } = trial
   const map = functions.find((other) => other.path === path.replace(/reduce$/, 'map'))
@@ -102,14 +102,14 @@ function rowsOf({ fn }: TriedFunction, doc: Doc, sandbox: Sandbox): Row[] {
   try {
     return sandbox.call(fn, null, [doc]).emitted
   } catch {
-    return [] // said where the map itself is tried
+    return [] // the trial of the map reports this
   }
 }
 
-/** Each sample as a new document, over itself, and deleted; by each kind of user. */
+/** Each sample as a new, changed, deleted and recreated document, written by each kind of user. */
 function validateCases({ fn }: TriedFunction, { sandbox, samples, ddoc }: Trial): Case[] {
   const writes = samples
-    .filter((sample) => !isDesign(sample)) // CouchDB does not ask for those
+    .filter((sample) => !isDesign(sample)) // CouchDB does not validate design documents
     .flatMap(({ name, doc }) => [
       { name: `${name} (new)`, args: [doc, null] },
       { name: `${name} (changed)`, args: [stored(doc), stored(doc)] },
@@ -124,7 +124,7 @@ function validateCases({ fn }: TriedFunction, { sandbox, samples, ddoc }: Trial)
   )
 }
 
-/** Refusing is as good as accepting: CouchDB answers 403 or 401. Anything else thrown is a 500. */
+/** A refusal also passes: CouchDB answers 403 or 401. For any other thrown value it answers 500. */
 function orRefuse(validate: () => unknown): void {
   try {
     validate()
@@ -134,7 +134,7 @@ function orRefuse(validate: () => unknown): void {
   }
 }
 
-/** Errors from inside the sandbox are of another realm, and no `Error` here. */
+/** Text of a thrown value. Errors from the sandbox belong to another realm: `instanceof Error` is false. */
 export function inWords(thrown: unknown): string {
   if (typeof thrown === 'object' && thrown !== null && 'message' in thrown && 'name' in thrown) {
     const message = String(thrown.message)

@@ -3,14 +3,14 @@ import { repeatOnConflict } from '../couch/repeat-on-conflict.ts'
 import type { DdocResult } from './report.ts'
 import { planStep, type Plan, type Step } from './plan.ts'
 
-/** Two deploys at a time settle in one round; more rounds than this and something rewrites it without end. */
+/** Maximum tries. Two concurrent deploys need two; more mean that a program keeps rewriting the document. */
 const ROUNDS = 5
 
 /**
- * Does what a plan says, one document after the other. Throws `CouchError`.
+ * Carries out a plan, one document at a time. Throws `CouchError`.
  *
- * @param results has at any time what is done
- * @param write one of them
+ * @param results receives each result at once
+ * @param write writes one document
  */
 export async function writePlan(
   { database, steps, obsolete }: Plan,
@@ -25,7 +25,7 @@ export async function writePlan(
   }
 }
 
-/** Writes one design document. If another deploy was faster, compares again with what is there now. */
+/** Writes one design document. If another deploy was first, it plans again and retries. */
 export async function writePatiently(database: Database, planned: Step, options?: CallOptions): Promise<DdocResult> {
   let isPlanned = true
   let step = planned
@@ -36,7 +36,7 @@ export async function writePatiently(database: Database, planned: Step, options?
   })
 }
 
-/** Writes one design document as it was planned, or throws if another deploy was faster. */
+/** Writes one design document as planned. Throws `conflict` if another deploy was first. */
 export async function writeStep(database: Database, step: Step, options?: CallOptions): Promise<DdocResult> {
   const { ddoc, kept } = step
   const result = { id: ddoc._id, ...(kept.length > 0 && { kept }) }

@@ -1,11 +1,10 @@
 /**
- * The device codes that were tried with a good link: the one thing that can be guessed. Each takes one of five places
- * before it is compared, the right one too; so no more than five are, however many come at once.
+ * Limits the device codes that are tried with a valid link: only they can be guessed. Each code, also the right one,
+ * takes one of five places before it is compared. So at most five codes are compared, however many arrive at once.
  *
- * They stand in a document of the sidecar's own, one for each device: the device's document is written by clients, who
- * might leave them out. What takes a place is the code, so that neither another confirm document nor a second run of
- * the same one makes another guess of it. It keeps the place as long as the link is good that it was tried with: asking
- * for another mail in between does not free any.
+ * The codes of a device are in a document of the sidecar's own. Clients write the device's document, and might leave
+ * the codes out. A code takes one place: another confirm document, or a second run of one, makes no further guess. The
+ * code keeps its place until the link that it was tried with expires. A request for another mail frees no place.
  */
 import type { StoredDoc } from '../couch/documents.ts'
 import { repeatOnConflict } from '../couch/repeat-on-conflict.ts'
@@ -16,21 +15,21 @@ import { guessesIdOf } from './device-names.ts'
 export interface TriedCode {
   /** Hash of the code that was tried. */
   readonly guess: string
-  /** When the link expires that it was tried with. */
+  /** Expiry of the link that the code was tried with. */
   readonly until: string
 }
 
 const MOST_CODES = 5
 const TRIES = 10
 
-/** Those that have a place now. */
+/** Codes that have a place now. */
 export const readTriedCodes = async (
   documents: Documents,
   deviceId: string,
   now: number,
 ): Promise<readonly TriedCode[]> => triedCodesIn(await documents.find(guessesIdOf(deviceId)), now)
 
-/** Resolves with all that have a place now: this one too, if there was one left. */
+/** Returns all codes that have a place now, including this one if a place was free. */
 export async function countAttempt(
   documents: Documents,
   deviceId: string,
@@ -51,7 +50,7 @@ export async function countAttempt(
       .map((one) => one.until)
       .sort()
       .at(-1)
-    const docstate = { state: 'counting', timeout_at } // none of these counts any more then
+    const docstate = { state: 'counting', timeout_at } // by then no code counts any more
     await documents.put({ ...stored, _id, type: 'guesses', state: 'counting', guesses: more, docstate })
     return more
   })
@@ -60,19 +59,19 @@ export async function countAttempt(
 export const isCounted = (guesses: readonly TriedCode[], code: string): boolean =>
   guesses.some(({ guess }) => guess === hashCode(code))
 
-/** No place is left, and the right code has none. */
+/** True if no place is left, and the right code has none. */
 export const isExhausted = (guesses: readonly TriedCode[], rightCode: string): boolean =>
   guesses.length >= MOST_CODES && !isCounted(guesses, rightCode)
 
-/** Why a device is refused then: the `error` of its document. */
+/** The `error` of a device whose places are exhausted. */
 export const tooManyAttempts = (guesses: readonly TriedCode[]) => ({
   code: 'too_many_attempts',
-  reason: `its code was typed in wrong too often; register it anew, or ask for another mail after ${firstEnd(guesses)}`,
+  reason: `its code was wrong too often; register it again, or request another mail after ${firstEnd(guesses)}`,
 })
 
 const firstEnd = (guesses: readonly TriedCode[]): string => guesses.map(({ until }) => until).sort()[0]!
 
-/** Whatever an admin may have put there. */
+/** The unexpired codes in a document. An admin may have written any value. */
 function triedCodesIn(stored: StoredDoc | undefined, now: number): readonly TriedCode[] {
   const guesses: unknown = stored?.guesses
   return Array.isArray(guesses)

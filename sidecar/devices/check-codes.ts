@@ -9,14 +9,14 @@ import { isCounted, isExhausted, countAttempt, tooManyAttempts } from './attempt
 
 export type Verdict =
   | 'right'
-  /** It was confirmed before, with a link that is good: clicking twice is no fault. */
+  /** The device was confirmed before, and the link is valid: clicking twice is no fault. */
   | 'again'
-  /** The link is good, the device's code is not: the one thing that can be guessed, so it is counted. */
+  /** The link is valid, the device's code is not. Only this code can be guessed, so the try is counted. */
   | 'wrong'
   | 'refused'
   | 'expired'
 
-/** Decides without side effects. */
+/** Checks the codes without side effects. */
 export function judge(device: Device | undefined, deviceCode: string, code: string, now: number): Verdict {
   const known = device && sentCode(device, code)
   if (!known) return 'refused'
@@ -28,21 +28,21 @@ export function judge(device: Device | undefined, deviceCode: string, code: stri
 }
 
 /**
- * A link is as good as its code, whatever became of asking for another mail since: that may still be on its way, or
- * have failed, or have been one too many. Only a device that was confirmed, and failed then, has to ask again.
+ * Whether a valid link may confirm the device. A later request for another mail does not matter: that mail may be on
+ * its way, have failed, or exceed the quota. Only a device that was confirmed, and failed then, needs another one.
  */
 const isOpen = ({ state, confirmation }: Device): boolean =>
   state === 'confirming' || ((state === 'new' || state === 'error') && confirmation?.confirmed_by === undefined)
 
 export type LinkState =
-  /** It waits for the device's code. */
+  /** The link waits for the device's code. */
   | { readonly kind: 'open'; readonly device: Device }
-  /** The device was confirmed, or has to ask again. */
+  /** The device was confirmed, or needs another mail. */
   | { readonly kind: 'used'; readonly device: Device }
   | { readonly kind: 'expired' }
   | { readonly kind: 'unknown' }
 
-/** What is to be said to who holds the link alone: its code is a secret that only the mail has. */
+/** The state of a link, for a reader with the link alone: the link's code is a secret that only the mail has. */
 export function stateOfLink(device: Device | undefined, code: string, now: number): LinkState {
   const known = device && sentCode(device, code)
   if (!known) return { kind: 'unknown' }
@@ -56,7 +56,7 @@ export type CodesChecked =
   | { readonly kind: 'refused' }
   | { readonly kind: 'expired' }
 
-/** What a user sends to confirm a device. */
+/** The fields that a user sends to confirm a device. */
 export interface Codes {
   readonly device_id: string
   readonly device_code: string
@@ -65,7 +65,7 @@ export interface Codes {
 
 const REFUSED: CodesChecked = { kind: 'refused' }
 
-/** Judges, and counts: a code takes a place among the guesses before it is compared, and the fifth wrong one ends it. */
+/** Checks and counts: a code takes a place before it is compared, and the fifth wrong one ends the registration. */
 export async function checkCodes(documents: Documents, codes: Codes, now: number): Promise<CodesChecked> {
   const { device_id, device_code, confirm_code } = codes
   for (;;) {
@@ -83,18 +83,18 @@ export async function checkCodes(documents: Documents, codes: Codes, now: number
   }
 }
 
-/** The document without what is said of the state that it leaves. */
+/** The document without the fields of the state that it leaves. */
 export function outOf({ docstate: _docstate, error: _error, ...device }: StoredDevice): StoredDevice {
   return device
 }
 
-/** In a time that does not tell how much of a code is right. */
+/** Finds a sent code. The time of the comparison does not reveal how much of a code is right. */
 const sentCode = (device: Device, code: string): SentCode | undefined => {
   const hash = hashCode(code)
   return sentCodes(device).find((sent) => sameText(sent.hash, hash))
 }
 
-/** False if the document has changed. */
+/** Writes the document. False if it has changed in the meantime. */
 const isWritten = (documents: Documents, doc: StoredDoc): Promise<boolean> =>
   documents.put(doc).then(
     () => true,

@@ -5,18 +5,19 @@ import { confirmFaults } from '../../ddocs/lib/confirm.ts'
 import type { Confirm } from './device-documents.ts'
 import { outOf, checkCodes } from './check-codes.ts'
 
-/** What the document gets for a reason. None tells a stranger whether a device exists. */
+/** Reasons for the document's `error`. None reveals to a stranger whether a device exists. */
 const reasons = {
-  refused: 'this code is wrong or was used; check the code on the device, or ask there for a new mail',
-  expired: 'this link is too old; ask on the device for a new mail',
+  refused: 'this code is wrong or was used; check the code on the device, or request a new mail there',
+  expired: 'this link has expired; request a new mail on the device',
 }
 
 /**
- * confirm clicked → used, or error: matched by the mail's code and the device's. The device is moved first, then this
- * document: a crash between the two finds `confirmed_by` and only finishes. The code does not stay in the document.
+ * confirm clicked → used, or error: checks the mail's code and the device's code. The device is written first, then
+ * this document. After a crash between the two writes, the next attempt finds `confirmed_by` and only finishes. The
+ * code does not stay in the document.
  *
- * A device in `new` may be in a worker's hands, which sends it another mail: it is taken out of them. That mail is not
- * needed any more, and a worker that lost its document saves nothing.
+ * Another worker may be sending another mail for a device in `new`: this write takes the device from that worker. The
+ * mail is not needed any more, and a worker that lost its document saves nothing.
  */
 export const matchCodes =
   ({ clock }: { readonly clock: Clock }) =>

@@ -1,8 +1,8 @@
 /**
- * The page behind the link in a confirmation mail. Mail scanners follow links, so a GET changes nothing, and says what the link
- * is for only to who has its code: what confirms is the POST of the code that the device shows, which no mail holds.
+ * The page behind the link in a confirmation mail. Mail scanners follow links, so a GET changes nothing. It shows what
+ * the link is for only if the link has the right code. The POST of the code on the device confirms; no mail has it.
  *
- * A browser gets pages; a program that asks for JSON (`Accept: application/json`) gets `{"ok":true}` or CouchDB's
+ * A browser gets pages. A program that requests JSON (`Accept: application/json`) gets `{"ok":true}` or CouchDB's
  * `{"error":…,"reason":…}`, with the same statuses: 200 confirmed, 202 pending, 403 refused, 410 expired.
  */
 import { Hono, type Context, type MiddlewareHandler } from 'hono'
@@ -47,7 +47,7 @@ export function confirmPage({ confirmations, log }: ConfirmPageOptions): Hono {
 
 const UNKNOWN = { kind: 'unknown' } as const
 
-/** The form is shown also while CouchDB cannot be asked. */
+/** Shows the form even while CouchDB is unavailable. */
 function unknownWhileAway(thrown: unknown): Followed {
   if (thrown instanceof CouchError) return UNKNOWN
   throw thrown
@@ -77,15 +77,18 @@ function answerJson(c: Context, outcome: ClickOutcome) {
       return c.json({ ok: true, user, password })
     }
     case 'pending':
-      return c.json({ pending: true, reason: 'Still being worked on. Ask again in a few seconds.' }, 202)
+      return c.json(
+        { pending: true, reason: 'The confirmation is still in progress. Try again in a few seconds.' },
+        202,
+      )
     case 'refused':
-      return c.json({ error: 'forbidden', reason: 'These codes do not match, or they are not good any more.' }, 403)
+      return c.json({ error: 'forbidden', reason: 'These codes do not match or are no longer valid.' }, 403)
     case 'expired':
-      return c.json({ error: 'expired', reason: 'This link has expired. Ask for a new mail on the device.' }, 410)
+      return c.json({ error: 'expired', reason: 'This link has expired. Request a new mail on the device.' }, 410)
   }
 }
 
-/** Text that CouchDB can store: no control characters, no halves of characters. */
+/** Text that CouchDB can store: no control characters, no lone surrogates. */
 const isPlain = (text: string, maxLength: number): boolean =>
   text !== '' && text.length <= maxLength && !/[\p{Cc}\p{Cs}]/u.test(text)
 
@@ -98,7 +101,7 @@ async function readDeviceCode(c: Context): Promise<string> {
   return code
 }
 
-/** Every value given for `device_code`, of whatever type. */
+/** All values of `device_code`, of any type. */
 async function readGiven(c: Context): Promise<unknown[]> {
   const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase()
   const body = await c.req.text()
@@ -117,10 +120,10 @@ function parseJson(body: string): unknown {
 }
 
 /**
- * Refuses what a page of another site makes a browser send. Browsers say so in `Sec-Fetch-Site`, and those that do
- * not (over plain HTTP) in `Origin`. There the host is compared, not the scheme, which a proxy in front may have
- * changed; and `null` is let through, since that is what a browser says of a form on a page with `no-referrer`, as
- * ours are. Programs send neither.
+ * Refuses requests that a page of another site makes a browser send. Browsers name the site in `Sec-Fetch-Site`, or
+ * over plain HTTP in `Origin`. Only the host of `Origin` is compared: a proxy in front may have changed the scheme.
+ * `null` is allowed: browsers send it for a form on a page with `no-referrer`, like these pages. Programs send neither
+ * header.
  */
 const sameOrigin = (): MiddlewareHandler =>
   async function sameOrigin(c, next) {

@@ -3,7 +3,7 @@ import { html } from 'hono/html'
 import { copyScript, page, type Html } from '../http/page.ts'
 import type { Followed } from './confirmations.ts'
 
-/** Posts to the address it stands at, whatever a proxy in front has made of that. */
+/** A form that posts to the page's own URL, which a proxy in front may have changed. */
 const codeForm = (): Html =>
   html`<form method="post">
     <label for="device_code">Code on the device</label>
@@ -24,8 +24,8 @@ const codeForm = (): Html =>
   </form>`
 
 /**
- * For who follows a link: names the device and the address where the link is good, and says where it was used. For any other link
- * it is the same page, so that it tells nothing.
+ * The page for a followed link. A valid link shows the device and the address; a used link shows that it was used. All
+ * other links get one form, which reveals nothing.
  */
 export function formView(followed: Followed = { kind: 'unknown' }): Html {
   if (followed.kind === 'used') return usedView(followed)
@@ -91,10 +91,10 @@ function credentials({ user, password }: Confirmed): Html | undefined {
     ${copyScript}`
 }
 
-/** Shown by the script alone. */
+/** A copy button, hidden until the script shows it. */
 const copyButton = (what: string): Html => html`<button type="button" class="copy" hidden>Copy the ${what}</button>`
 
-/** One page for a wrong, a used and an unknown code or link: which of them it was is not told. */
+/** One page for a wrong, a used and an unknown code or link: the page does not reveal which. */
 export const refusedView = (): Html =>
   page(
     'That did not match',
@@ -110,14 +110,14 @@ export const expiredView = (): Html =>
   page(
     'This link has expired',
     html`<h1>This link has expired</h1>
-      <p>Ask for a new mail on the device, and use the link in that one.</p>`,
+      <p>Request a new mail on the device, and use its link.</p>`,
   )
 
 export const pendingView = (deviceCode: string): Html =>
   page(
     'One moment',
     html`<h1>One moment</h1>
-      <p>Your code has arrived and is still being worked on. Look again in a few seconds.</p>
+      <p>Your code has arrived. The confirmation is still in progress. Look again in a few seconds.</p>
       <form method="post">
         <input type="hidden" name="device_code" value="${deviceCode}" />
         <button type="submit" autofocus>Look again</button>

@@ -7,32 +7,32 @@ import { findDevice, hashedPassword, type Device } from './device-documents.ts'
 import { checkCodes, stateOfLink, type Codes } from './check-codes.ts'
 import { makePassword, type Hashing, type MadePassword } from './passwords.ts'
 
-/** What a user sends who follows the link and types in a code. All of it can be anything. */
+/** Input of a user who follows the link and types in a code. All fields are unchecked. */
 export interface Click {
   readonly deviceId: string
   readonly confirmCode: string
   readonly deviceCode: string
-  /** Aborts when they go away. */
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal
 }
 
 export type ClickOutcome =
-  /** With the credentials that were made for the device, if it asked for some: this once. */
+  /** With the credentials that were made for the device, if it requested some. They are shown only this once. */
   | { readonly kind: 'confirmed'; readonly user?: string | undefined; readonly password?: string | undefined }
-  /** Wrong, used or unknown: the caller is not told which. */
+  /** Wrong, used or unknown: the caller does not learn which. */
   | { readonly kind: 'refused' }
   | { readonly kind: 'expired' }
-  /** Taken in, but not decided within the time it may take. The same click again is how one looks for the outcome. */
+  /** Accepted, but not decided within `patienceMs`. Repeat the same click to get the outcome. */
   | { readonly kind: 'pending' }
 
-/** What a person sees who follows the link. */
+/** What the page shows to a user who follows the link. */
 export type Followed =
   | { readonly kind: 'open' | 'used'; readonly name: string | undefined; readonly owner: string }
   | { readonly kind: 'expired' }
   | { readonly kind: 'unknown' }
 
 export interface Confirmations {
-  /** Changes nothing: mail scanners follow links, too. */
+  /** Reads the state of a link. Changes nothing: mail scanners follow links, too. */
   follow(link: Omit<Click, 'deviceCode'>): Promise<Followed>
   click(click: Click): Promise<ClickOutcome>
 }
@@ -41,25 +41,25 @@ export interface ConfirmationsOptions {
   readonly database: Database
   readonly clock: Clock
   readonly hashing: Hashing
-  /** How long the page waits for the outcome. Default 8 s. */
+  /** How long the page waits for the outcome, milliseconds. Default 8000. */
   readonly patienceMs?: number
 }
 
 const POLL_MS = 150
 
 /**
- * What the confirm page does: writes the confirm document, as a device could do itself, and watches what becomes of
- * it. Its id follows from what was typed in, so that sending the form twice is one document.
+ * Does the work of the confirm page: writes the confirm document, as a device could do itself, and waits for its
+ * outcome. The document's id follows from the input, so a form that is sent twice makes one document.
  *
- * A confirm document holds the code of the link until it is handled, readable by all that may read the database.
- * So it is written only when it is right: it uses the code up. A wrong guess is counted beside the device, and for a
- * link that is not good nothing is written: strangers cannot fill the database.
+ * Until it is handled, a confirm document holds the code of the link, for all readers of the database. So it is written
+ * only if the codes are right: it uses the code up. A wrong guess is counted in another document. An invalid link
+ * writes nothing: strangers cannot fill the database.
  */
 export function createConfirmations(options: ConfirmationsOptions): Confirmations {
   const { database, clock, hashing, patienceMs = 8000 } = options
   const clicks = createClicks()
 
-  /** Writes the confirm document, with the hash of a password where the device has brought none. */
+  /** Writes the confirm document, with the hash of a password if the device brought none. */
   async function write(_id: string, codes: Codes, device: Device, shared: SharedClick): Promise<void> {
     const triedBefore = shared.made !== undefined
     if (!hashedPassword(device.credentials)) shared.made ??= makePassword(hashing)
@@ -69,13 +69,13 @@ export function createConfirmations(options: ConfirmationsOptions): Confirmation
       await database.put({ _id, type: 'confirm', state: 'clicked', ...codes, ...credentials })
     } catch (thrown) {
       if (!isCouchError(thrown, 'conflict')) throw thrown
-      if (!triedBefore) shared.made = undefined // another worker has written it: that password counts
+      if (!triedBefore) shared.made = undefined // another worker wrote the document: its password counts
     }
   }
 
   async function decide(id: string, codes: Codes, shared: SharedClick, signal: AbortSignal): Promise<ClickOutcome> {
     const find = (id: string) => database.find(id, {}, { signal })
-    const put = (doc: Doc) => database.put(doc) // not cut short: a guess is counted also when its page is closed
+    const put = (doc: Doc) => database.put(doc) // without the signal: a guess counts even if its page is closed
     const until = clock.ticks() + patienceMs
     for (;;) {
       const weighed = await checkCodes({ find, put }, codes, clock.now())
@@ -109,7 +109,7 @@ export function createConfirmations(options: ConfirmationsOptions): Confirmation
   }
 }
 
-/** With the password, if it is this click that counted. */
+/** The outcome of a confirmed device, with the password if this click confirmed it. */
 async function confirmed({ user, confirmation }: Device, id: string, shared: SharedClick): Promise<ClickOutcome> {
   shared.shown = true
   const made = confirmation?.confirmed_by === id ? await shared.made : undefined
@@ -124,27 +124,27 @@ function refused(shared: SharedClick): ClickOutcome {
 const confirmIdOf = (codes: Codes): string =>
   `confirm:${createHash('sha256').update(JSON.stringify(codes)).digest('hex').slice(0, 32)}`
 
-/** What clicks with the same link and code share: those at the same time, and those after one that got no answer. */
+/** What clicks with the same link and code share: concurrent clicks, and clicks after one that got no answer. */
 export interface SharedClick {
-  /** The password of a device that brought none; undefined where another one counts. */
+  /** The password for a device that brought none; undefined if another password counts. */
   made: Promise<MadePassword> | undefined
-  /** The writing of the confirm document. */
+  /** The pending or completed write of the confirm document. */
   written: Promise<void> | undefined
-  /** Some page has said that it is confirmed, and shown the password. */
+  /** True after a page has shown the confirmation and the password. */
   shown: boolean
 }
 
 /**
- * Remembers the passwords that were made and that no page has shown yet. A form may be sent twice, and its answer may
- * come too late or get lost: then the next click shows the same password. In memory only: what a restart has forgotten
- * is mended by registering the device anew.
+ * Remembers passwords that no page has shown yet. A form may be sent twice, and an answer may come too late or get
+ * lost: then the next click shows the same password. Passwords are in memory only: after a restart the device registers
+ * anew.
  */
 interface Clicks {
-  /** Runs a click with what it shares; that is forgotten after the last of those that saw the password. */
+  /** Runs a click with its shared state. The state is dropped once the password was shown and no click runs. */
   during<T>(id: string, click: (shared: SharedClick) => Promise<T>): Promise<T>
 }
 
-/** Clicks that got no answer and did not come back: the oldest are forgotten first. */
+/** Maximum number of remembered clicks without an answer: the oldest are dropped first. */
 const MAX_KEPT = 1000
 
 export function createClicks(): Clicks {

@@ -6,12 +6,12 @@ import type { StoredDoc } from '../couch/documents.ts'
 import type { Context } from '../docstate/types.ts'
 import type { Device } from './device-documents.ts'
 
-/** device active: its owner's account gets the device, and is reconciled. */
+/** device active: adds the device to its owner's account, and has the account reconciled. */
 export const joinAccount =
-  ({ accounts }: { readonly accounts: Pick<Accounts, 'tell'> }) =>
+  ({ accounts }: { readonly accounts: Pick<Accounts, 'notify'> }) =>
   async (device: Device & StoredDoc, ctx: Context): Promise<void> => {
-    const owner: unknown = device.owner // an admin may have written it
+    const owner: unknown = device.owner // an admin may have written any value
     if (typeof owner !== 'string')
       throw new Reject('bad_device', `owner: expected an email address, got ${quote(owner)}`)
-    await accounts.tell(normaliseAddress(owner), { device: device._id }, { signal: ctx.signal })
+    await accounts.notify(normaliseAddress(owner), { device: device._id }, { signal: ctx.signal })
   }

@@ -9,8 +9,8 @@ import { userNameOf } from './device-names.ts'
 import type { DeviceUsers } from './users.ts'
 
 /**
- * device confirmed → active: a CouchDB user of its own, with the role of its owner. The credentials move there and
- * are not in the device's document any more. Doing it twice gives the same user.
+ * device confirmed → active: makes the device's own CouchDB user, with the role of its owner. The credentials move from
+ * the device's document to the user. A second run gives the same user.
  */
 export const giveAccount =
   ({ users }: { readonly users: DeviceUsers }) =>
@@ -44,14 +44,15 @@ export const giveAccount =
     }
   }
 
-/** Came with a confirm document, whose handler has checked it; but an admin may have written it. */
+/** The password hash of a confirm document, checked again: an admin may have written it after its handler's check. */
 const checkedPassword = (made: HashedPassword | undefined): HashedPassword | undefined =>
   credentialFaults(made, { mayGenerate: false }).length === 0 ? made : undefined
 
 /**
- * A safe handler may run on two workers, and on one of them be late: the device may have been revoked meanwhile, and
- * its user taken away before ours was written. The device is read after the user, and a revoke takes the user after the
- * device: so one of the two sees what the other did. Also after a write that failed: it may arrive nevertheless.
+ * Whether the device may have a user. A safe handler may run late on a second worker: the device may be revoked, and
+ * its user deleted, before this worker writes the user. This worker reads the device after it writes the user. A revoke
+ * deletes the user after it writes the device. So one of the two sees the other's write. The check also follows a
+ * failed write of the user: that write may still arrive.
  */
 const isEntitled = (device: StoredDoc | undefined): boolean =>
   device?.type === 'device' && (device.state === 'confirmed' || device.state === 'active')

@@ -1,7 +1,7 @@
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import { deviceFaults } from '../../ddocs/lib/device.ts'
 
-/** A password as CouchDB keeps it in `_users`, made by the side that knows the password. */
+/** A password hash as CouchDB stores it in `_users`. The side that knows the password makes the hash. */
 export interface HashedPassword {
   readonly password_scheme: 'pbkdf2'
   readonly pbkdf2_prf?: string
@@ -10,31 +10,31 @@ export interface HashedPassword {
   readonly iterations: number
 }
 
-/** What is kept of a code that was sent. */
+/** The stored part of a code that was sent. */
 export interface SentCode {
   readonly hash: string
   readonly expires_at: string
-  /** `ctx.key` of the request for a mail that it was made for: several tries of one mail may each have a code. */
+  /** `ctx.key` of the mail request that the code was made for: each try of one mail may have its own code. */
   readonly key?: string
 }
 
-/** What a document has that came through the inbox. */
+/** Fields of a document that came through the inbox. */
 export interface FromInbox {
   /** The SHA-256 of the secret that its writer chose. */
   readonly secret_sha256?: string
   /**
-   * `rev`: its writer's last revision that was taken in, what comes with an older one is a repetition. `by`: from where that
-   * came, so that one place cannot use up what all others may have.
+   * `rev`: the writer's last accepted revision; a write with an older one is a repetition. `by`: the sender of that
+   * revision, so that one sender cannot use up the quota of all others.
    */
   readonly inbox?: { readonly rev: string; readonly by?: string }
 }
 
-/** What was sent to the owner: any code that has not expired will do, since mails may cross. */
+/** The codes that were sent to the owner. Any unexpired code is valid: mails may cross. */
 export interface Confirmation {
   readonly codes: readonly SentCode[]
-  /** The confirm document that did it. */
+  /** Id of the confirm document that confirmed the device. */
   readonly confirmed_by?: string
-  /** The password that came with it, for a device that brought none. Asking again for a mail forgets it. */
+  /** Password hash from that document, for a device that brought none. A request for another mail removes it. */
   readonly credentials?: HashedPassword
 }
 
@@ -43,12 +43,12 @@ export interface Device extends Doc, FromInbox {
   readonly owner: string
   readonly device_code: string
   readonly name?: string
-  /** Brought by the device; `generate` (or nothing) lets the confirm page make them. Gone once it is active. */
+  /** From the device; `generate`, or no field, lets the confirm page make them. Removed when the device is active. */
   readonly credentials?: HashedPassword | { readonly generate: true }
   readonly confirmation?: Confirmation
   /** Name of the device's CouchDB user, from `active` on. */
   readonly user?: string
-  /** The role of the owner's devices. From the first mail on, so that they may revoke this one: it has not the role yet. */
+  /** Role of the owner's devices, from the first mail on: they may revoke this device before it has the role itself. */
   readonly owner_role?: string
 }
 
@@ -57,15 +57,16 @@ export interface Confirm extends Doc, FromInbox {
   readonly device_id: string
   readonly device_code: string
   readonly confirm_code?: string
-  /** Made by the confirm page for a device that brought none. */
+  /** Password hash from the confirm page, for a device that brought none. */
   readonly credentials?: HashedPassword
 }
 
 export type StoredDevice = Device & StoredDoc
 
 /**
- * The device of an id that a stranger has given, if it is there and well formed: admins may write anything. What
- * begins with `_` is no document (some of it stands for the whole database), nor is what an address takes for a folder.
+ * Finds the device with an id that a stranger has given. Undefined if it is missing or malformed: admins may write any
+ * document. Ids that begin with `_` are no documents: some URLs then mean the whole database. `.` and `..` mean
+ * folders.
  */
 export async function findDevice(
   id: string,
@@ -75,7 +76,7 @@ export async function findDevice(
   return doc?.type === 'device' && deviceFaults(doc).length === 0 ? (doc as StoredDevice) : undefined
 }
 
-/** The codes that were sent and are not forgotten, without what an admin may have put among them. */
+/** The sent codes that are still stored, without malformed entries that an admin may have added. */
 export function sentCodes({ confirmation }: Device): SentCode[] {
   const codes: unknown = confirmation?.codes
   return Array.isArray(codes) ? codes.filter(isSentCode) : []
@@ -86,6 +87,6 @@ const isSentCode = (code: unknown): code is SentCode => {
   return typeof hash === 'string' && typeof expires_at === 'string' && !Number.isNaN(Date.parse(expires_at))
 }
 
-/** The hash a device has brought, if it has. */
+/** The password hash that a device brought; undefined if it brought none. */
 export const hashedPassword = (credentials: Device['credentials']): HashedPassword | undefined =>
   credentials && 'derived_key' in credentials ? credentials : undefined

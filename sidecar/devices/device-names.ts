@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 
 const digest = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 32)
 
-/** The CouchDB user of a device. Derived from the id, so that two runs make the same user, and no client chooses a name. */
+/** Name of a device's CouchDB user. Derived from the id: two runs make the same user, and no client chooses a name. */
 export const userNameOf = (deviceId: string): string => `device-${digest(deviceId)}`
 
 /** The id of a user's document in `_users`. */

@@ -14,19 +14,19 @@ import { normaliseAddress, ownerRoleOf } from '../accounts/owner.ts'
 export interface MailOptions {
   readonly templates: Templates
   readonly clock: Clock
-  /** Base of the links, without a slash at its end. */
+  /** Base URL of the links, without a trailing slash. */
   readonly publicUrl: string
   readonly confirmExpiryMs: number
   readonly mailsPerOwner: number
 }
 
-/** Links of the last mails stay good until they expire: people click the first mail after asking for a second. */
+/** Number of mails whose links stay valid until they expire: users click the first mail after requesting a second. */
 const MAILS_KEPT = 5
 
 /**
- * device new → confirming: one mail to the owner. The code's hash is saved before the mail goes, so that whichever
- * mail arrives, its link works; the code itself is nowhere but in the mail. What was surely not sent leaves no code; a
- * mail that may have been accepted does, and counts, since its owner may have got it.
+ * device new → confirming: sends one mail to the owner. The code's hash is saved before the mail is sent, so the link
+ * of any mail that arrives works. Only the mail has the code itself. A mail that was surely not sent leaves no code. A
+ * mail that may have been accepted leaves its code, and counts: the owner may have received it.
  */
 export const mailOwner =
   ({ templates, clock, publicUrl, confirmExpiryMs, mailsPerOwner }: MailOptions) =>
@@ -61,13 +61,13 @@ export const mailOwner =
     return { ...device, state: 'confirming' as const, confirmation: { codes } }
   }
 
-/** The codes of earlier mails. One that has confirmed the device, which failed then, is used up, and all with it. */
+/** Valid codes of earlier mails. If one confirmed the device, which failed after that, all of them are used up. */
 const goodCodes = (device: Device, now: number): SentCode[] =>
   device.confirmation?.confirmed_by === undefined
     ? sentCodes(device).filter(({ expires_at }) => Date.parse(expires_at) > now)
     : []
 
-/** Several tries of one mail count as one: the recipient may see only the first of those with one Message-ID. */
+/** Codes of the last mails. All tries of one mail count as one: a recipient may see only the first of a Message-ID. */
 function ofLastMails(codes: readonly SentCode[]): readonly SentCode[] {
   const mailOf = ({ key, hash }: SentCode) => key ?? hash
   const last = [...new Set(codes.map(mailOf))].slice(-MAILS_KEPT)
@@ -82,18 +82,18 @@ interface Wanted {
   readonly now: number
 }
 
-/** One place among the mails of this hour, and another one where an earlier try of this mail may have been sent. */
+/** Takes one mail from this hour's quota, and another one if an earlier try may have been sent. */
 async function takeMailOrEnd(ctx: Context, { owner, by, before, mailsPerOwner, now }: Wanted): Promise<void> {
   const perhapsSent = before.filter(({ key }) => key === ctx.key).length
   const key = perhapsSent === 0 ? ctx.key : `${ctx.key}/${perhapsSent}`
   if (await takeMailQuota(ctx, { owner, key, by }, mailsPerOwner, now)) return
-  const many = `no more than ${mailsPerOwner} mails an hour go to one address`
-  // A mail that was asked for in time is tried until it is known to be sent.
-  if (perhapsSent > 0) throw new SidecarError('too_many_mails', `${many}; looking again later`)
-  throw new Reject('too_many_mails', `${many}; ask again later`)
+  const many = `one address gets at most ${mailsPerOwner} mails an hour`
+  // The first try was within the quota: the mail is retried until it is known to be sent.
+  if (perhapsSent > 0) throw new SidecarError('too_many_mails', `${many}; retried later`)
+  throw new Reject('too_many_mails', `${many}; try again later`)
 }
 
-/** A duration as people say it: `24 hours`, `30 minutes`. */
+/** A duration in words: `24 hours`, `30 minutes`. */
 export function inWords(ms: number): string {
   const [amount, unit] =
     ms >= 7_200_000 ? [ms / 3_600_000, 'hour'] : ms >= 120_000 ? [ms / 60_000, 'minute'] : [ms / 1000, 'second']

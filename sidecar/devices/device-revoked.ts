@@ -7,7 +7,10 @@ import type { Device } from './device-documents.ts'
 import { userNameOf } from './device-names.ts'
 import type { DeviceUsers } from './users.ts'
 
-/** device revoked: deletes the device's user, which ends its access, and has the account tell the other devices. The document stays. */
+/**
+ * device revoked: deletes the device's user, which ends its access. Has the account reconciled, so that the other
+ * devices see the change. The document stays.
+ */
 export const takeAccount =
   ({ users, accounts }: { readonly users: DeviceUsers; readonly accounts: Pick<Accounts, 'remind'> }) =>
   async (doc: Device & StoredDoc, ctx: Context): Promise<void> => {
@@ -15,7 +18,7 @@ export const takeAccount =
     if (typeof doc.owner === 'string') await accounts.remind(normaliseAddress(doc.owner), { signal: ctx.signal })
   }
 
-/** device forgotten: deletes the document. The device is not active, but a user may have been made for it. */
+/** device forgotten: deletes the document and the user. The device is not active, but may have a user. */
 export const forgetDevice =
   ({ users }: { readonly users: Pick<DeviceUsers, 'revoke'> }) =>
   async (doc: Device & StoredDoc & { readonly state: 'forgotten' }, ctx: Context) => {

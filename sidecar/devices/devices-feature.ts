@@ -4,7 +4,7 @@ import { confirmPage } from './confirm-page.ts'
 import { createConfirmations } from './confirmations.ts'
 import { hashingOf } from './passwords.ts'
 
-/** The page behind the link of a confirmation mail. The handlers of devices run with all others (`databases/`). */
+/** Serves the page behind the link of a confirmation mail. Device handlers run with all others (`databases/`). */
 export function devicesFeature({ config, couch, embedded, clock, log }: Platform): Feature {
   const database = couch.answers.db(config.controlDb)
   const confirmations = createConfirmations({ database, clock, hashing: hashingOf(embedded) })

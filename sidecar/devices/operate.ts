@@ -1,19 +1,23 @@
-/** What an operator does with one device, as writes of its document that say who did it. */
+/** Operator actions on one device: writes of its document that record the operator. */
 import { isoTime } from '../core/clock.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { withDocstate } from '../docstate/outcome-documents.ts'
 import type { Action } from '../docstate/operator/actions.ts'
 
-/** Its access ends, and with it its user. There is no way back: the device registers anew. @param now milliseconds since the epoch */
+/**
+ * Ends a device's access and deletes its user. Irreversible: the device must register anew.
+ *
+ * @param now milliseconds since the epoch
+ */
 export const revokeBy = (by: string, now: number): Action => moveTo('revoked', mayRevoke, by, now)
 
-/** The owner gets another mail, with another link. @param now milliseconds since the epoch */
+/** Sends the owner another mail, with another link. @param now milliseconds since the epoch */
 export const mailAgainBy = (by: string, now: number): Action => moveTo('new', mayMailAgain, by, now)
 
 export const mayRevoke = ({ type, state }: StoredDoc): boolean =>
   type === 'device' && !['revoked', 'forgotten'].includes(String(state))
 
-/** Of one that was confirmed no mail is missing. */
+/** A confirmed device needs no mail. */
 export const mayMailAgain = ({ type, state, user }: StoredDoc): boolean =>
   type === 'device' && user === undefined && ['confirming', 'expired', 'error'].includes(String(state))
 

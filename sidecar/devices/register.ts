@@ -17,16 +17,16 @@ export interface RegistrationOptions extends MailOptions {
   readonly clock: Clock
   readonly users: DeviceUsers
   /** The owners' accounts, which a device joins and leaves. */
-  readonly accounts: Pick<Accounts, 'tell' | 'remind'>
+  readonly accounts: Pick<Accounts, 'notify' | 'remind'>
 }
 
-/** Registration of devices by an email confirmation loop: the handlers of `device` and `confirm`. */
+/** Registers the handlers of `device` and `confirm`: devices register by an email confirmation loop. */
 export function registerDevices(control: Control<ControlMachines>, options: RegistrationOptions): void {
   control.unsafe('device', 'new', mailOwner(options))
   control.safe('confirm', 'clicked', matchCodes(options))
   control.safe('device', 'confirmed', giveAccount(options))
   control.safe('device', 'active', joinAccount(options), UNTIL_DONE)
-  control.safe('device', 'revoked', takeAccount(options), UNTIL_DONE) // as long as the user is there, the device has access
+  control.safe('device', 'revoked', takeAccount(options), UNTIL_DONE) // while the user exists, the device has access
   control.safe('device', 'forgotten', forgetDevice(options), UNTIL_DONE)
   control.safe('confirm', 'forgotten', forget, UNTIL_DONE)
   control.safe('mail_ledger', 'over', forget, UNTIL_DONE)
@@ -35,20 +35,20 @@ export function registerDevices(control: Control<ControlMachines>, options: Regi
 }
 
 /**
- * Where it is unknown who changed a field it is the sidecar's: codes and roles must not come back from a device. Of two that
- * never were one, the other is of another device: nothing of it is taken.
+ * Merges two documents of a device. If the author of a change is unknown, the sidecar's value counts: codes and roles
+ * must not come back from a device. Without a common revision, `theirs` is of another device, and is ignored.
  */
 export const mergeDevice: Resolver = (conflict) => {
   if (conflict.baseRev === undefined) return conflict.ours
   return mergeFields(conflict.base ? conflict : { ...conflict, base: onlyIn(conflict) })
 }
 
-/** As if both had begun with what they have in common by name, and `theirs` had changed none of it. */
+/** A substitute base: the fields that both documents have, with the values of `theirs`. So `theirs` changed none. */
 function onlyIn({ ours, theirs }: Conflict): StoredDoc {
   return Object.fromEntries(Object.entries(theirs).filter(([field]) => field in ours)) as StoredDoc
 }
 
-/** The machines of the control database, with the time that the settings give to a link. */
+/** The machines of the control database, with the link expiry of the settings. */
 export function controlMachinesFor({ confirmExpiryMs }: { readonly confirmExpiryMs: number }): ControlMachines {
   const { device } = controlMachines
   const confirming = { ...device.confirming, timeout: { ...device.confirming.timeout, afterMs: confirmExpiryMs } }

@@ -4,11 +4,11 @@ import { isCouchError } from '../couch/couch-errors.ts'
 import type { HashedPassword } from './device-documents.ts'
 import { userIdOf } from './device-names.ts'
 
-/** The CouchDB users of devices: one for each, revocable alone. */
+/** The CouchDB users of devices: each device has its own, which can be revoked alone. */
 export interface DeviceUsers {
-  /** Makes the user, or gives the one with these roles another password. Throws `CouchError`. */
+  /** Makes the user, or sets another password for an existing user with these roles. Throws `CouchError`. */
   grant(user: DeviceUser, options: CallOptions): Promise<void>
-  /** Takes the user away, every branch of it, and with it every session. One that is not there is fine. */
+  /** Deletes every branch of the user, which ends every session. Ignores a missing user. */
   revoke(name: string, options: CallOptions): Promise<void>
 }
 
@@ -19,15 +19,15 @@ export interface DeviceUser {
   readonly password: HashedPassword
 }
 
-/** It may have been given others meanwhile: those of its owner's channels. */
-const hasAll = (there: unknown, roles: readonly string[]): boolean =>
-  Array.isArray(there) && roles.every((role) => there.includes(role))
+/** Whether the user has these roles. It may have others by now: those of its owner's channels. */
+const hasAll = (current: unknown, roles: readonly string[]): boolean =>
+  Array.isArray(current) && roles.every((role) => current.includes(role))
 
 const TRIES = 10
 
 /**
- * In `_users`. The name of a user, which follows from the id of its device, says whose it is; fields do not, since the user
- * may write them where `_users` is open.
+ * Manages device users in `_users`. Only the name of a user, which follows from the device's id, identifies its device.
+ * Fields do not: the user may write them if `_users` is open.
  */
 export function createDeviceUsers(users: Database): DeviceUsers {
   return {
@@ -41,26 +41,26 @@ export function createDeviceUsers(users: Database): DeviceUsers {
         await users.put(doc, options)
       } catch (thrown) {
         if (!isCouchError(thrown, 'conflict')) throw thrown
-        const there = await users.get(doc._id, {}, options)
-        if (!hasAll(there.roles, roles)) throw thrown // another owner's
-        await users.put({ ...doc, roles: there.roles, _rev: there._rev }, options)
+        const current = await users.get(doc._id, {}, options)
+        if (!hasAll(current.roles, roles)) throw thrown // another owner's user
+        await users.put({ ...doc, roles: current.roles, _rev: current._rev }, options)
       }
     },
 
     async revoke(name, options) {
       for (let tries = 1; tries <= TRIES; tries++) {
-        const leaves = await users.leaves(userIdOf(name), options) // one that is left would be the user from now on
+        const leaves = await users.leaves(userIdOf(name), options) // a remaining leaf would become the user
         const living = leaves.filter(({ _deleted }) => !_deleted)
         if (living.length === 0) return
         for (const { _id, _rev } of living) {
           try {
             await users.remove(_id, _rev, options)
           } catch (thrown) {
-            if (!isCouchError(thrown, 'conflict')) throw thrown // CouchDB rehashes at a first login
+            if (!isCouchError(thrown, 'conflict')) throw thrown // CouchDB rehashes the password at a first login
           }
         }
       }
-      throw new SidecarError('busy', `${name} is there again whenever it was taken away`)
+      throw new SidecarError('busy', `${name} reappears after each deletion`)
     },
   }
 }

@@ -16,7 +16,7 @@ import { withDocstate } from './outcome-documents.ts'
 import type { Attachment, AttachmentBody } from './types.ts'
 import type { WriteDoc } from './write-doc.ts'
 
-/** What stands of an attachment in its document. */
+/** Metadata of an attachment in its document; CouchDB leaves out the body. */
 export interface Stub {
   readonly stub: true
   readonly content_type: string
@@ -31,20 +31,20 @@ export interface AttachmentsOptions {
   readonly clock: Pick<Clock, 'ticks'>
 }
 
-/** A body that is no longer is held, can be sent again when its answer is lost, and takes CouchDB no time. */
+/** Maximum bytes of a body held in memory. Such a body can be resent if the answer is lost, and its write is quick. */
 const MOST_HELD = 1024 * 1024
 const SHORT_MS = 60_000
-/** No claim is believed longer (`lease-watch.ts`), so no body may take longer. */
+/** Timeout for a long body: no lease lasts longer (`lease-watch.ts`). */
 const LONGEST_MS = 600_000
 
-/** MD5, as CouchDB writes it. */
+/** MD5 in the notation of CouchDB's `digest` fields. */
 const digested = (hash: Hash) => `md5-${hash.digest('base64')}`
 export const digestOf = (bytes: Uint8Array): string => digested(createHash('md5').update(bytes))
 
-/** As far as a header of HTTP can hold it. */
+/** A MIME type that fits into an HTTP header. */
 const TYPE = /^[\w.+-]+\/[\w.+-]+[\t\x20-\x7e]*$/
 
-/** @param signal ends the reading of its bytes */
+/** @param signal an abort cancels the download */
 export async function readAttachment(
   database: Pick<Database, 'attachment'>,
   id: string,
@@ -54,13 +54,13 @@ export async function readAttachment(
   const found = await database.attachment(id, name, signal)
   if (!found) return undefined
   const body = Readable.from(found.bytes, { objectMode: false })
-  body.on('error', () => undefined) // who reads it is told; where no one does any more, it must not end the process
+  body.on('error', () => undefined) // a reader gets the error; without a reader, it must not end the process
   return { type: found.type, body }
 }
 
 /**
- * Stores an attachment of an attempt's document by a write of its own, which keeps the claim. Renewals wait for it: before a
- * body that may come slowly the claim is made to last as long as it may take.
+ * Stores an attachment of an attempt's document in a separate write, which keeps the claim. Claim renewals wait for
+ * this write. So a long body first extends the lease to the maximum duration of its upload.
  */
 export async function attach(
   { database, writeDoc, clock }: AttachmentsOptions,
@@ -88,7 +88,7 @@ export async function attach(
       if (measured.broken) throw new NotSent(measured.broken.cause)
       if (!isCouchError(thrown) || thrown.code === 'unauthorized') throw thrown
       const { code, error, reason } = thrown
-      if (code === 'too_large') return { kind: 'refused', code, reason } // a proxy's, too
+      if (code === 'too_large') return { kind: 'refused', code, reason } // a proxy may send it, too
       if (error === undefined) throw thrown
       return writtenFrom({ id: doc._id, error, reason })
     }
@@ -97,12 +97,12 @@ export async function attach(
   await attempt.mutex(async () => {
     attempt.signal.throwIfAborted()
     if (!isShort) await prolong(writeDoc, clock, attempt)
-    const asked = clock.ticks()
+    const sentAt = clock.ticks()
     const outcome = await writeDoc(attempt, attempt.doc, { write }).catch((thrown: unknown) => {
       throw thrown instanceof NotSent ? thrown.cause : thrown
     })
     requireStored(attempt, outcome)
-    if (attempt.leaseMs === undefined) attempt.provenAt = asked
+    if (attempt.leaseMs === undefined) attempt.provenAt = sentAt
     const stub: Stub = { stub: true, content_type: type, revpos: parseInt(attempt.doc._rev), ...measured.measures() }
     const { _attachments: others } = attempt.doc
     attempt.doc = { ...attempt.doc, _attachments: { ...(isObject(others) ? others : {}), [name]: stub } }
@@ -117,15 +117,15 @@ function check(given: unknown, isFit: (text: string) => boolean, expected: strin
 async function prolong(writeDoc: WriteDoc, clock: Pick<Clock, 'ticks'>, attempt: Attempt): Promise<void> {
   const docstate = docstateOf(attempt.doc)
   if (!docstate?.claim) return
-  const asked = clock.ticks()
+  const sentAt = clock.ticks()
   const longer = withDocstate(attempt.doc, { ...docstate, claim: { ...docstate.claim, lease_ms: LONGEST_MS } })
   const outcome = await writeDoc(attempt, longer)
   requireStored(attempt, outcome)
-  attempt.provenAt = asked
+  attempt.provenAt = sentAt
   attempt.leaseMs = LONGEST_MS
 }
 
-/** The body is at fault, and not CouchDB: no reason to ask again. */
+/** The body failed, not CouchDB: a retry is useless. */
 class NotSent extends Error {
   override readonly name = 'NotSent'
   constructor(cause: unknown) {
@@ -134,7 +134,7 @@ class NotSent extends Error {
 }
 
 const notTwice = (name: string) =>
-  new SidecarError('attach_failed', `${name} was not taken, and what comes in a stream cannot be sent twice`)
+  new SidecarError('attach_failed', `${name} was not stored, and a stream cannot be sent twice`)
 
 async function* chunksOf(body: AttachmentBody): AsyncGenerator<Uint8Array> {
   if (typeof body === 'string' || body instanceof Uint8Array) yield Buffer.from(body)
@@ -142,7 +142,7 @@ async function* chunksOf(body: AttachmentBody): AsyncGenerator<Uint8Array> {
   else throw new Reject('bad_attachment', `ctx.attach: expected a text, bytes or a stream, got ${inspect(body, SHOWN)}`)
 }
 
-/** The whole body if it is short, or what was read of it followed by the rest. */
+/** Returns the whole body if it is short; otherwise the chunks read so far, followed by the rest. */
 async function held(chunks: AsyncGenerator<Uint8Array>): Promise<Uint8Array | AsyncIterable<Uint8Array>> {
   const first: Uint8Array[] = []
   for (let length = 0; length <= MOST_HELD;) {
@@ -157,7 +157,7 @@ async function held(chunks: AsyncGenerator<Uint8Array>): Promise<Uint8Array | As
   })()
 }
 
-/** A body that is measured while it is sent. */
+/** Measures length and digest of a body while it is sent. */
 function createMeasured(content: Uint8Array | AsyncIterable<Uint8Array>) {
   let length = 0
   let hash = createHash('md5')
@@ -181,7 +181,7 @@ function createMeasured(content: Uint8Array | AsyncIterable<Uint8Array>) {
       hash = createHash('md5').update(content)
       return content
     },
-    /** By what the body's source threw. */
+    /** The error thrown by the body's source; undefined if none. */
     get broken() {
       return broken
     },

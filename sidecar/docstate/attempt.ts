@@ -10,47 +10,47 @@ import type { Docstate, Registration, Steps } from './types.ts'
 export type AttemptEnd = 'settled' | 'not-ours' | 'not-taken' | 'look-again' | 'paused' | 'given-up'
 
 /**
- * One document on its way through claim, handler and save. There is never more than one for an id, and thousands of
- * them wait at a time: what only a few need is made when it is asked for.
+ * One document on its way through claim, handler and save. An id never has more than one attempt. Thousands of attempts
+ * wait at a time, so rarely used fields are created on first use.
  */
 export class Attempt {
   readonly registration: Registration
-  /** Tells this try from all others of all workers; written into the claim. */
+  /** Identifies this attempt among the attempts of all workers. The claim contains it. */
   readonly token: string
   /** The revision with which the entry began. */
   readonly entry: string
-  /** What the state was called then. */
+  /** Name of the state when the entry began. */
   readonly enteredIn: string
-  /** What the engine knew about this entry before this try. */
+  /** The entry's `docstate` before this attempt. */
   before: Docstate | undefined
-  /** The document as we last read or wrote it; of an unsafe handler, with our claim. */
+  /** The document as last read or written by this worker; with the attempt's claim if the handler is unsafe. */
   doc: StoredDoc
-  /** The document as its handler has it: it was given this, or has saved it. */
+  /** The document as the handler knows it: as passed to the handler, or as the handler last saved it. */
   given: Doc | undefined
-  /** When our claim was last known to be ours, by our own clock (ticks). Undefined without a claim. */
+  /** Last proof that the attempt holds its claim, in ticks of the local clock. Undefined without a claim. */
   provenAt: number | undefined
-  /** What our claim says: that its handler has begun, or does at once. */
+  /** The claim's field `begun`: the handler has begun, or begins at once. */
   begun = false
-  /** Effects seen to happen on this try or before (Message-IDs): whatever becomes of it, another try must know them. */
+  /** Effects that happened in this or an earlier attempt (Message-IDs). Every later attempt must know them. */
   done: readonly string[]
-  /** Results of its handler's steps, on this try or before. */
+  /** Results of the handler's steps, from this and earlier attempts. */
   steps: Steps
-  /** How long its claim is believed, where it says another time than all others: milliseconds. */
+  /** Lease of this claim if it differs from the default lease, milliseconds. */
   leaseMs: number | undefined
   /** When its handler began, by the clock's ticks, and how long it ran, milliseconds; undefined until it has ended. */
   beganAt = 0
   tookMs: number | undefined
   /** The handler has saved the document in another state by itself. */
   left = false
-  /** What came of it is stored as `doc`. */
+  /** True if the outcome is stored; `doc` is the stored document. */
   saved = false
-  /** The database was made again since. */
+  /** True if the database was recreated since the attempt began. */
   ofPast = false
-  /** A row whose document was not read names other revisions: branches, or some that are deleted. */
+  /** True if a row without its document names other revisions: branches, or deleted revisions. */
   maybeBranched = false
-  /** It has branches. */
+  /** True if the document has branches. */
   branched = false
-  /** The highest revision that came by, and was not told to be ours. It may be, if it came before our answer. */
+  /** Highest revision that arrived and is not known as our write. It can be ours: a row may precede the answer. */
   seen: string | undefined
   #mutex: Mutex | undefined
   #stopped: Error | undefined
@@ -73,7 +73,7 @@ export class Attempt {
     return this.doc._id
   }
 
-  /** A later revision than ours, or a branch, came by: the document that we have is not the one to begin with. */
+  /** Whether a later revision or a branch has arrived. The handler must not start with `doc` then. */
   get outdated(): boolean {
     return this.branched || (this.seen !== undefined && compareRevs(this.seen, this.doc._rev) > 0)
   }
@@ -82,17 +82,17 @@ export class Attempt {
     if (this.seen === undefined || compareRevs(rev, this.seen) > 0) this.seen = rev
   }
 
-  /** One write on the document at a time: a renewal, the handler's own save, the last save. */
+  /** Serializes writes of the document: claim renewals, the handler's own saves, the last save. */
   get mutex(): Mutex {
     return (this.#mutex ??= createMutex())
   }
 
-  /** Why its handler was told to stop: the claim is lost, or the sidecar has no more time. */
+  /** Why the handler must stop: the claim is lost, its timeout is over, or the sidecar stops. */
   get stopped(): Error | undefined {
     return this.#stopped
   }
 
-  /** Aborts when the attempt is stopped, and with the end of its handler. */
+  /** Aborts when the attempt is stopped, and when its handler ends. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController()
     const reason = this.#stopped ?? (this.#ended ? hasEnded() : undefined)
@@ -107,13 +107,13 @@ export class Attempt {
     this.#controller?.abort(reason)
   }
 
-  /** Its handler has ended: what it left running is told so. */
+  /** Marks the handler as ended. Aborts `signal` for work that the handler left running. */
   end(): void {
     this.#ended = true
     this.#controller?.abort(hasEnded())
   }
 
-  /** Does not wait for work that does not listen to its signal; what it still does counts for nothing. */
+  /** Runs `work`. A stop rejects at once: work that ignores its signal is not awaited, and its result is ignored. */
   async untilStopped<T>(work: () => T | Promise<T>): Promise<T> {
     if (this.#stopped) throw this.#stopped
     const stopped = new Promise<never>((_, reject) => (this.#onStop = reject))
@@ -127,27 +127,27 @@ export class Attempt {
 
 const hasEnded = () => new Error('the handler has ended')
 
-/** `ctx.key`: the same for every try of one entry on any worker, since all of them read it off the document. */
+/** Computes `ctx.key` from database and document: all attempts of an entry have the same key on any worker. */
 export function entryKey(database: string, { id, enteredIn, entry }: Attempt): string {
   const parts = [database, id, enteredIn, entry]
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 32)
 }
 
-/** How many tries of this entry have failed. What a client wrote there does not count as a number. */
+/** Number of failed attempts of this entry; 0 if a client wrote anything but a count. */
 export const failedTries = (docstate: Docstate | undefined): number =>
   Number.isSafeInteger(docstate?.attempts) ? Math.max(0, docstate!.attempts!) : 0
 
-/** How many workers were lost while its handler ran. */
+/** Number of workers lost while they ran the handler. */
 export const timesLost = (docstate: Docstate | undefined): number =>
   Number.isSafeInteger(docstate?.lost) ? Math.max(0, docstate!.lost!) : 0
 
-/** When the first of them failed. */
+/** Time of the first failed attempt. */
 export const failingSince = (docstate: Docstate | undefined): string | undefined =>
   typeof docstate?.failing_since === 'string' && !Number.isNaN(Date.parse(docstate.failing_since))
     ? docstate.failing_since
     : undefined
 
-/** What the state of the entry was called when it began, if it has another name now. */
+/** Name of the state when the entry began, if the state has another name now. */
 export const enteredIn = (docstate: Docstate | undefined): string | undefined =>
   typeof docstate?.entered_in === 'string' ? docstate.entered_in : undefined
 

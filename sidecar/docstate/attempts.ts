@@ -7,16 +7,16 @@ import { Attempt, type AttemptEnd } from './attempt.ts'
 import type { RunAttempt } from './run-attempt.ts'
 import type { Registration } from './types.ts'
 
-/** A document to be taken all the way. */
+/** A document to process, with its handler. */
 export interface Work {
   readonly doc: StoredDoc
-  /** Length of its text. */
+  /** Length of the document's text. */
   readonly bytes: number
   readonly registration: Registration
   readonly run: RunAttempt
-  /** The part of the memory that it takes from. */
+  /** The share of the byte budget that the attempt uses. */
   readonly share: BudgetShare
-  /** Called when what it asked for is done, or written down where it will be found again. */
+  /** Called when the document's work is done, or recorded where a later read finds it. */
   readonly settled: () => void
 }
 
@@ -24,9 +24,9 @@ export interface Ended {
   readonly work: Work
   readonly attempt: Attempt
   readonly end: AttemptEnd
-  /** The last revision that came by meanwhile and was not a claim of this attempt. */
+  /** The last revision that arrived during the attempt and does not carry its claim. */
   readonly newer: string | undefined
-  /** A revision of it came by that was not read. */
+  /** True if a revision of the document arrived but was not read. */
   readonly unread: boolean
 }
 
@@ -48,10 +48,10 @@ export interface AttemptsOptions {
   readonly onEnded: (ended: Ended) => void
 }
 
-/** What an attempt costs beside the text of its document: the parsed object, its own fields, its promises. */
+/** Memory of an attempt beside its document's text: parsed object, own fields, promises. */
 const OVERHEAD_BYTES = 2048
 
-/** All documents under way: never more than one attempt for an id, never more bytes than there is memory for. */
+/** All attempts under way: one per id, and no more bytes than the byte budget allows. */
 export class Attempts {
   readonly #options: AttemptsOptions
   readonly #byId = new Map<string, Current>()
@@ -78,7 +78,7 @@ export class Attempts {
     return this.#byId.has(id)
   }
 
-  /** If this document is in flight: what came by is remembered, `settled` is called with the attempt's own. */
+  /** If the document has an attempt: adds this revision and `settled` to the attempt, and returns true. */
   join(doc: StoredDoc, settled: () => void): boolean {
     const already = this.#byId.get(doc._id)
     if (!already) return false
@@ -92,12 +92,12 @@ export class Attempts {
     return true
   }
 
-  /** If this document is in flight: this revision of it came by, which asks for nothing. */
+  /** If the document has an attempt: notes a revision that needs no work. */
   outdate(id: string, rev: string): void {
     this.#byId.get(id)?.attempt.saw(rev)
   }
 
-  /** If this document is in flight: this revision of it came by, and was not read. */
+  /** If the document has an attempt: notes a revision that was not read, and returns true. */
   noteUnread(id: string, rev: string, branched: boolean): boolean {
     const already = this.#byId.get(id)
     if (!already) return false
@@ -107,7 +107,7 @@ export class Attempts {
     return true
   }
 
-  /** Sends it on its way, if there is memory for it. `join` it first. */
+  /** Starts an attempt if the byte budget has room. Call `join` first. */
   tryStart(work: Work): boolean {
     const { doc, bytes, registration, run, share, settled } = work
     const cost = bytes + OVERHEAD_BYTES
@@ -121,32 +121,31 @@ export class Attempts {
     return true
   }
 
-  /** Which of these have an attempt that ends from now on, until `end`: what was asked for before may be older than what they saved. */
+  /** Records which of these ids end an attempt before `end` is called. A read requested earlier may miss their save. */
   watchEnds(wanted: readonly string[]): EndedSince {
     const ended = new Map(wanted.map((id) => [id, false]))
     this.#endedSince.add(ended)
     return { has: (id) => ended.get(id) === true, end: () => void this.#endedSince.delete(ended) }
   }
 
-  /** The database was made again: what is in flight is of the one before. */
+  /** Marks all attempts as belonging to the previous database: the database was recreated. */
   forgetPast(): void {
     for (const { attempt } of this.#byId.values()) attempt.ofPast = true
   }
 
-  /** Resolves when nothing is in flight. */
+  /** Resolves when no attempt is under way. */
   async whenIdle(): Promise<void> {
     if (this.#byId.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve))
   }
 
-  /** Tells every handler that runs to stop. */
+  /** Stops every running handler. */
   stop(reason: Error): void {
     for (const { attempt } of this.#byId.values()) attempt.stop(reason)
   }
 
-  /** Only the end of all retries, or a mistake of ours, comes here. */
+  /** Handles the end of all retries, or a bug in the sidecar: no other error arrives here. */
   #crashed(attempt: Attempt, thrown: unknown): AttemptEnd {
-    if (!attempt.stopped)
-      this.#options.log.error({ doc: attempt.id, err: thrown }, 'internal error: an attempt broke off')
+    if (!attempt.stopped) this.#options.log.error({ doc: attempt.id, err: thrown }, 'internal error: an attempt failed')
     return attempt.stopped ? 'given-up' : 'not-taken'
   }
 

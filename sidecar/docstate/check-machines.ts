@@ -32,11 +32,11 @@ const fields = z.strictObject({
 })
 const state = fields.refine(
   ({ renamed, ...others }) => renamed === undefined || Object.keys(others).length === 0,
-  'expected renamed alone: what holds for the state is said under its name of now',
+  'expected only renamed: declare the other properties under the new name of the state',
 )
 const machine = z.record(z.string(), state)
 
-/** Each fault as a sentence; none for a sound table. Whatever a module of JavaScript has for a table is looked at. */
+/** Returns each fault as a sentence; none for valid machines. Accepts any value, as JavaScript is not typed. */
 export function checkMachines(machines: Machines): string[] {
   const table = z.record(z.string(), z.unknown()).safeParse(machines)
   if (!table.success) return [`the machines: ${table.error.issues[0]!.message}`]
@@ -49,7 +49,7 @@ export function checkMachines(machines: Machines): string[] {
 
 const textOf = ({ path, message }: z.core.$ZodIssue) => [path.join('.'), message].filter(Boolean).join(': ')
 
-/** The states that have kept their names. */
+/** The states without a new name. */
 const presentStates = (machine: Machine): string[] =>
   Object.keys(machine).filter((state) => machine[state]!.renamed === undefined)
 
@@ -71,7 +71,7 @@ function unknownTargets(machine: Machine): string[] {
   })
 }
 
-/** Why a handler does not fit the machines: undefined if it does, or if there are none. */
+/** Why a handler does not fit the machines; undefined if it fits, or without machines. */
 export function handlerFault(
   { type, state, mode }: Pick<Registration, 'type' | 'state' | 'mode'>,
   machines: Machines,
@@ -88,15 +88,15 @@ export function handlerFault(
   return `${handler}: the machine of ${type} declares as ${mode}: ${declared}${didYouMean(state, states)}`
 }
 
-/** Beside machines each type has one: a handler of another type is a mistyped one. */
-export function typeFault(whose: string, type: string, machines: Machines): string | undefined {
+/** If machines are declared, each type has one: any other type is mistyped. */
+export function typeFault(subject: string, type: string, machines: Machines): string | undefined {
   const types = Object.keys(machines)
   if (types.length === 0 || types.includes(type)) return undefined
   const expected = `expected a type that has a machine (${types.join(', ')}), or a module of its own`
-  return `${whose}: ${expected}; got ${type}${didYouMean(type, types)}`
+  return `${subject}: ${expected}; got ${type}${didYouMean(type, types)}`
 }
 
-/** What may be a mistake, as sentences. */
+/** Returns possible mistakes as sentences. */
 export function listDoubts({ machines, registrations }: DoubtfulTable): string[] {
   const types = Object.keys(machines)
   const ofMachines = Object.entries(machines).flatMap(([type, machine]) => {
@@ -105,12 +105,12 @@ export function listDoubts({ machines, registrations }: DoubtfulTable): string[]
       ...unreachable(machine).map(
         (state) =>
           `the machine of ${type}: no document can reach state ${state}: no next or timeout of a state that documents ` +
-          `reach leads to it. If admins or handlers make documents in it, say create: 'sidecar'`,
+          `reach leads to it. If admins or handlers create documents in it, declare create: 'sidecar'`,
       ),
       ...withoutEnd(machine).map(
         (state) =>
           `the machine of ${type}: no document can leave state ${state}, although it has a handler: what the handler ` +
-          `returns in another state is refused. If documents are to stay in it, say next: {}`,
+          `returns in another state is refused. If documents are to stay in it, declare next: {}`,
       ),
       ...Object.entries(machine)
         .filter(([state, { mode }]) => mode && !handled.includes(state))
@@ -122,8 +122,10 @@ export function listDoubts({ machines, registrations }: DoubtfulTable): string[]
     ]
   })
   const strange = registrations.flatMap(({ type, state, mode }) => {
-    const meant = types.includes(type) ? '' : didYouMean(type, types)
-    return meant ? [`${mode} handler for ${type} in state ${state}: no machine of ${type} is declared${meant}`] : []
+    const suggestion = types.includes(type) ? '' : didYouMean(type, types)
+    return suggestion
+      ? [`${mode} handler for ${type} in state ${state}: no machine of ${type} is declared${suggestion}`]
+      : []
   })
   return [...ofMachines, ...strange]
 }
@@ -132,7 +134,7 @@ interface DoubtfulTable extends Pick<DispatchTable, 'machines'> {
   readonly registrations: readonly Pick<Registration, 'type' | 'state' | 'mode'>[]
 }
 
-/** Where no state says who creates documents in it, admins do: in any that no other one leads to. */
+/** States that no document reaches. Without any `create`, admins create documents in states that no state leads to. */
 function unreachable(machine: Machine): string[] {
   const states = presentStates(machine)
   const targetsOf = (state: string) => {
@@ -141,9 +143,9 @@ function unreachable(machine: Machine): string[] {
   }
   const made = states.filter((state) => machine[state]!.create)
   const targets = new Set(states.flatMap(targetsOf))
-  const untold = states.filter((state) => !targets.has(state))
-  const reached = new Set([made, untold, states].find((begins) => begins.length > 0))
-  for (const state of reached) for (const target of targetsOf(state)) reached.add(target) // a set grows while it is gone through
+  const withoutSource = states.filter((state) => !targets.has(state))
+  const reached = new Set([made, withoutSource, states].find((begins) => begins.length > 0))
+  for (const state of reached) for (const target of targetsOf(state)) reached.add(target) // also visits what it adds
   return states.filter((state) => !reached.has(state))
 }
 

@@ -10,51 +10,51 @@ import type { TypeAndState } from '../workers/partitioning.ts'
 import { isUndeclared } from './undeclared.ts'
 import type { Claim, Docstate, Registration } from './types.ts'
 
-/** What a document asks for now. The one place that reads `docstate` to decide. */
+/** What to do with a document now. Only this module reads `docstate` to decide. */
 export type Classification =
-  /** No business of ours: no handler, or it is done with, or a person has to decide. */
+  /** Nothing to do: no handler, already handled, or parked until an operator decides. */
   | { readonly kind: 'ignore' }
-  /** As `ignore`; and its machine does not declare the state. */
+  /** Nothing to do, and the machine does not declare the state. */
   | { readonly kind: 'undeclared' }
   | { readonly kind: 'ready'; readonly registration: Registration }
-  /** It would be `ready`, but its handler is paused: the list has it. With `until`, its time in the state ends then. */
+  /** Ready, but the handler is paused: a resync finds the document later. `until`: end of the state's timeout. */
   | { readonly kind: 'paused'; readonly registration: Registration; readonly until: number | undefined }
-  /** As `ignore`, but that a handler is tried out on it. */
+  /** Nothing to do, but a shadow handler runs. */
   | { readonly kind: 'shadow' }
-  /** Look again at this time (milliseconds since the epoch): another try is due, or a state's time is up. */
+  /** Classify again at this time (milliseconds since the epoch): a retry is due, or a state's timeout is over. */
   | { readonly kind: 'wait'; readonly until: number }
   | { readonly kind: 'claimed'; readonly claim: Claim; readonly registration: Registration }
-  /** Replication has brought revisions that stand beside each other: nothing is done before there is one. */
+  /** Replication has brought conflicting revisions: nothing else is done until they are resolved. */
   | { readonly kind: 'conflict'; readonly registration: Registration }
-  /** The state has a timeout, but its end, which is then, is not written down. */
+  /** The state has a timeout that ends at `until`, but the document does not record this time yet. */
   | { readonly kind: 'untimed'; readonly until: number; readonly registration: Registration }
 
 const IGNORE: Classification = { kind: 'ignore' }
 const UNDECLARED: Classification = { kind: 'undeclared' }
 const SHADOW: Classification = { kind: 'shadow' }
 
-/** Whether there is nothing to be done with a document. */
+/** Whether a document needs no work. */
 export const isIdle = ({ kind }: Classification): boolean => kind === 'ignore' || kind === 'undeclared'
 
 /** The dispatch table: handlers and timeouts by type and state. */
 export interface DispatchTable {
   readonly registrations: readonly Registration[]
-  /** Those whose effects are withheld. */
+  /** Handlers whose effects are withheld. */
   readonly shadows?: readonly Registration[]
-  /** Types of which something is done where documents are deleted. */
+  /** Types with a handler for deleted documents. */
   readonly deletions?: readonly { readonly type: string }[]
   readonly machines: Machines
-  /** By type. */
+  /** Conflict resolvers by type. */
   readonly resolvers?: ReadonlyMap<string, Resolver>
 }
 
-/** Where documents wait for a handler whose effects are withheld: beside the other one, of this worker or of another. */
+/** Type and state for a shadow handler. They differ from the real handler's, which another worker may run. */
 export const shadowOf = ({ type, state }: TypeAndState): TypeAndState => ({ type, state: `${state} (shadow)` })
 
-/** Where deleted documents wait: for one worker in each database. */
+/** Type and state for deleted documents: one worker handles them in each database. */
 export const deletedOf = ({ type }: { readonly type: string }): TypeAndState => ({ type, state: '(deleted)' })
 
-/** Every type and state of which documents are taken: that have a handler, or an end. Each once. */
+/** Every type and state with a handler, a timeout or a new name. Each once. */
 export function typesAndStatesOf({
   registrations,
   shadows = [],
@@ -74,12 +74,12 @@ export function typesAndStatesOf({
   return [...all.values()]
 }
 
-/** Every type of which conflicts are resolved: that has a handler, or a machine. Each once. */
+/** Every type whose conflicts are resolved: it has a handler or a machine. Each once. */
 export const typesOf = ({ registrations, machines }: DispatchTable): string[] => [
   ...new Set([...registrations.map(({ type }) => type), ...Object.keys(machines)]),
 ]
 
-/** Where a document waits that has branches, whatever its state: for whose handlers it is, is not known before. */
+/** Pseudo-state of every document with branches: the real state, and so its handler, is unknown before the merge. */
 export const IN_CONFLICT = 'in conflict'
 
 export type Classify = (doc: StoredDoc, now: number) => Classification
@@ -95,7 +95,7 @@ export function createClassify(
   const shadowed = new Set(shadows.map(({ type, state }) => keyOf(type, state)))
   const timeouts = timeoutsOf(machines)
   const renames = renamesOf(machines)
-  /** What becomes of a claim that a worker with the old name holds: as the handler says that has the state now. */
+  /** For claims held under a state's old name: mode and options of the handler for the new name. */
   const held = new Map(
     [...renames].map(([key, { registration, renamed }]) => {
       const { mode, options } = table.get(keyOf(registration.type, renamed)) ?? HELD
@@ -105,7 +105,7 @@ export function createClassify(
 
   return (doc, now) => {
     const { type, state } = doc
-    // Of any type: a branch of ours may be hidden by one of another.
+    // Any type counts: a branch of another type may hide a branch of ours.
     if (doc._conflicts && !doc._id.startsWith('_design/')) return { kind: 'conflict', registration: conflictOf(type) }
     if (typeof type !== 'string' || typeof state !== 'string') return IGNORE
     const renamed = renames.get(keyOf(type, state))
@@ -143,7 +143,7 @@ export function createClassify(
   }
 }
 
-/** When a state ends into which a document comes now, milliseconds since the epoch; undefined if that cannot be told. */
+/** End of a state that a document enters now, milliseconds since the epoch; undefined for an invalid field. */
 export function endOf(timeout: Timeout, doc: Doc, now: number): number | undefined {
   if ('afterMs' in timeout) return now + timeout.afterMs
   const field = doc[timeout.at]
@@ -152,11 +152,11 @@ export function endOf(timeout: Timeout, doc: Doc, now: number): number | undefin
 
 interface End {
   readonly ends: Timeout
-  /** The end of a state's time is handled like anything else: by a safe handler, made from the table. */
+  /** A safe handler, made from the machine, that ends the state. */
   readonly registration: Registration
 }
 
-/** Thousands of engines come and go with the same machines, and a handler is known by its registration. */
+/** A cache: thousands of engines share the machines, and a registration is the identity of a handler. */
 const timeoutsByMachines = new WeakMap<Machines, ReadonlyMap<string, End>>()
 
 function timeoutsOf(machines: Machines): ReadonlyMap<string, End> {
@@ -183,9 +183,9 @@ function timeoutsOf(machines: Machines): ReadonlyMap<string, End> {
 }
 
 interface Rename {
-  /** What the state is called now. */
+  /** The state's new name. */
   readonly renamed: string
-  /** From the state as it was called. */
+  /** The handler of the state's old name. */
   readonly registration: Registration
 }
 
@@ -210,10 +210,10 @@ function renamesOf(machines: Machines): ReadonlyMap<string, Rename> {
   return renames
 }
 
-/** Of a claim on a state whose handler is not here. */
+/** For a claim on a renamed state whose handler this worker does not have. */
 const HELD = { mode: 'unsafe', options: handlerDefaults } as const
 
-/** Settling a conflict is an attempt like any other; no handler takes part in it. */
+/** A conflict is resolved by an attempt without a handler. */
 const conflictOf = (type: unknown): Registration => {
   return {
     type: String(type),
@@ -226,20 +226,20 @@ const conflictOf = (type: unknown): Registration => {
 
 const keyOf = (type: string, state: string) => `${type}\0${state}`
 
-/** The engine's field, if it speaks of the state the document is in. Anything else written there counts for nothing. */
+/** The field `docstate`, if it is about the document's current state. Any other content is ignored. */
 export function docstateOf(doc: Doc): Docstate | undefined {
   const field = doc.docstate
   if (typeof field !== 'object' || field === null) return undefined
   return (field as Docstate).state === doc.state ? (field as Docstate) : undefined
 }
 
-/** Milliseconds of a time written in a document; undefined for anything that is not one. */
+/** A time in a document as milliseconds since the epoch; undefined if it is not a valid time. */
 function timeOf(written: unknown): number | undefined {
   const ms = typeof written === 'string' ? Date.parse(written) : NaN
   return Number.isNaN(ms) ? undefined : ms
 }
 
-/** What a client wrote there may be anything. */
+/** Whether a field is a claim: a client may write any value. */
 export function isClaim(field: unknown): field is Claim {
   const claim = field as Partial<Claim> | null | undefined
   return typeof claim?.token === 'string' && typeof claim.lease_ms === 'number'

@@ -33,18 +33,18 @@ export interface ContextOptions {
   readonly machines: Machines
   readonly clock: Pick<Clock, 'now' | 'ticks'>
   readonly log: Logger
-  /** Its effects are withheld. Default they are not. */
+  /** True if the effects of the run are withheld. Default false. */
   readonly isShadow?: boolean
 }
 
-/** What one run of a handler gets, and what the engine wants to know of it afterwards. */
+/** The context of one handler run, and the results that the engine needs afterwards. */
 export interface Run {
   readonly context: Context
-  /** Effects seen to happen on this try or before (Message-IDs). */
+  /** Effects that happened in this or an earlier attempt (Message-IDs). */
   readonly done: () => readonly string[]
 }
 
-/** Most handlers use little of their context: each part is made when it is asked for. */
+/** Creates each part of the context on first use, since most handlers use few parts. */
 export function createRun(options: ContextOptions, attempt: Attempt): Run {
   let key: string | undefined
   let log: Logger | undefined
@@ -82,7 +82,7 @@ export function createRun(options: ContextOptions, attempt: Attempt): Run {
     once<T>(name: string, step: (key: string) => T | Promise<T>) {
       const running = steps.get(name) ?? once(options, attempt, { name, step, key: stepKey(context.key, name) })
       steps.set(name, running)
-      running.catch(() => steps.delete(name)) // it may be tried again on this try
+      running.catch(() => steps.delete(name)) // a failed step may run again in this attempt
       return running as Promise<T>
     },
   }
@@ -105,7 +105,7 @@ async function save<D extends Doc>(options: ContextOptions, attempt: Attempt, gi
   return copyJson(attempt.doc) as D & StoredDoc
 }
 
-/** The handler's own save: in the same state it keeps the claim, in another it lets go of it. */
+/** The document that `ctx.save` writes: it keeps the claim in the same state, and drops the claim in another. */
 function ownSave(attempt: Attempt, doc: Doc, machines: Machines, now: number): Doc {
   if (doc.state !== attempt.registration.state) return saved(attempt, doc, machines, now)
   const { docstate, _rev } = attempt.doc
@@ -132,13 +132,13 @@ async function once({ writeDoc }: ContextOptions, attempt: Attempt, { name, step
   const result = await step(key)
   const kept = result === undefined ? null : readResult(result, name)
   attempt.steps = { ...attempt.steps, [name]: kept }
-  if (attempt.stopped || attempt.left) return copyJson(kept) // what is written at the end has it, or nothing is
+  if (attempt.stopped || attempt.left) return copyJson(kept) // the last save contains the result, if anything is saved
   const outcome = await attempt.mutex(() => writeDoc(attempt, withSteps(attempt)))
   requireStored(attempt, outcome)
   return copyJson(kept)
 }
 
-/** The same on every try of an entry. */
+/** The key of a step: the same in every attempt of an entry. */
 const stepKey = (key: string, name: string): string =>
   createHash('sha256')
     .update(JSON.stringify([key, name]))
@@ -149,7 +149,7 @@ function readResult(result: unknown, name: string): unknown {
   try {
     return jsonOf(result)
   } catch (thrown) {
-    throw new Reject('bad_step', `the step ${name} returned what has no JSON: ${failureOf(thrown).reason}`)
+    throw new Reject('bad_step', `the step ${name} returned a value without a JSON form: ${failureOf(thrown).reason}`)
   }
 }
 
@@ -161,7 +161,7 @@ function otherDatabase({ database }: ContextOptions, attempt: Attempt, name: str
     async put(given) {
       if (attempt.stopped) throw attempt.stopped
       const doc = readOther(given, attempt.registration) as typeof given
-      return { ...doc, _rev: await other.put(doc) } // it gets its answer, though the handler be told to stop
+      return { ...doc, _rev: await other.put(doc) } // without the signal: a stop must not lose the answer
     },
     attachment: (id, name) => readAttachment(other, id, name, attempt.signal),
   }

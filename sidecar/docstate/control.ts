@@ -8,7 +8,7 @@ import type { Resolver } from './conflicts/merge.ts'
 import type { Deletion, DeletionHandler, DeletionOptions, Schedule, ScheduleHandler, ScheduleOptions } from './runs.ts'
 import type { Context, Handler, HandlerOptions, Mode, Registration } from './types.ts'
 
-/** A state's name, as far as the machines are known: any string where nothing was declared. */
+/** Names of a type's states with a handler of this mode; any string without machines. */
 type StateOf<M extends Machines, T extends keyof M, Md extends Mode> = string extends keyof M
   ? string
   : HandledState<M, T, Md>
@@ -18,20 +18,20 @@ type Next<M extends Machines, T extends keyof M, S> = string extends keyof M
     ? NextState<M, T, S>
     : never
 
-/** A handler as it is written: gets a document of its type and state, returns the next one or nothing. */
+/** A handler with exact types: gets a document of its type and state, returns the next document or nothing. */
 export type TypedHandler<M extends Machines, T extends keyof M, S, D extends object> = (
   doc: D & StoredDoc & { readonly type: T; readonly state: S },
   ctx: Context,
 ) => Promise<(object & { readonly state: Next<M, T, S> }) | void>
 
 /**
- * Where handlers are registered, by `doc.type` and `doc.state`.
+ * Registers handlers by `doc.type` and `doc.state`.
  *
- * `safe`: may run twice by accident; runs without a claim; a lost save race is dropped quietly.
- * `unsafe`: must not be run twice by racing workers; the worker first wins the document.
+ * `safe`: the handler may run twice by accident. It runs without a claim. A save that loses a race is dropped silently.
+ * `unsafe`: racing workers must not run the handler twice. The worker claims the document first.
  *
- * A handler returns the next document, or saves it itself with `ctx.save` and returns nothing. Throwing tries again
- * later, and after `attempts` tries goes to `state: "error"`; throwing `Reject` goes there at once.
+ * A handler returns the next document, or saves it with `ctx.save` and returns nothing. A handler that throws is
+ * retried later. After `attempts` attempts the document goes to `state: "error"`; after `Reject` at once.
  *
  * @example
  * control.unsafe('order', 'paid', async (order: Order, ctx) => {
@@ -53,17 +53,17 @@ export interface Control<M extends Machines = Machines> {
     options?: HandlerOptions<NoInfer<D>>,
   ): void
   /**
-   * How the fields of conflicting revisions of a type are merged. Pure: it may be called again, by any worker. Returns a
-   * document of the type with a state; `docstate` and attachments are seen to.
+   * Registers a resolver, which merges the fields of conflicting revisions of a type. It must be pure: any worker may
+   * call it again. It returns a document of the type with a state. The sidecar merges `docstate` and attachments.
    *
    * @example
    * control.resolve('order', ({ ours, theirs }) => ({ ...ours, note: theirs.note ?? ours.note }))
    */
   resolve<T extends keyof M & string>(type: T, resolver: Resolver): void
   /**
-   * Runs a handler at certain times: each due time once, by one worker. A run is a document of the control database, so it is
-   * claimed, tried again and shown like any other, and kept for a week; runs of a schedule come one after the other. `ctx.find`,
-   * `ctx.put` and `ctx.save` are those of the control database.
+   * Runs a handler at certain times: each due time once, by one worker. A run is a document of the control database. It
+   * is claimed, retried and shown like any other, and kept for a week. Runs of a schedule are sequential. `ctx.find`,
+   * `ctx.put` and `ctx.save` use the control database.
    *
    * @example
    * control.schedule('nightly-report', { cron: '0 6 * * *', timeZone: 'Europe/Berlin' }, async ({ due_at }, ctx) => {
@@ -72,9 +72,10 @@ export interface Control<M extends Machines = Machines> {
    */
   schedule(name: string, options: ScheduleOptions, handler: ScheduleHandler): void
   /**
-   * Runs a handler for each document of a type that is deleted, in the databases of the other handlers. It gets what the deletion kept: write
-   * the document with `_deleted: true` and its type, for CouchDB's `DELETE` keeps nothing. Each run is a document of the control database,
-   * claimed, tried again and shown like any other; `ctx.database`, `ctx.find` and `ctx.put` are those of the database where it was deleted.
+   * Runs a handler for each deleted document of a type, in the databases of the other handlers. It gets the fields that
+   * the deletion kept. So delete by a write with `_deleted: true` and the type: CouchDB's `DELETE` keeps nothing. Each
+   * run is a document of the control database: claimed, retried and shown like any other. `ctx.database`, `ctx.find`
+   * and `ctx.put` use the database of the deleted document.
    *
    * @example
    * control.deleted('photo', async (photo, ctx) => {
@@ -88,7 +89,7 @@ export interface Control<M extends Machines = Machines> {
   ): void
   readonly machines: M
   readonly registrations: readonly Registration[]
-  /** Those whose effects are withheld. */
+  /** Handlers whose effects are withheld. */
   readonly shadows: readonly Registration[]
   readonly resolvers: ReadonlyMap<string, Resolver>
   readonly schedules: readonly Schedule[]
@@ -96,10 +97,10 @@ export interface Control<M extends Machines = Machines> {
 }
 
 /**
- * An empty dispatch table for these machines.
+ * Creates an empty dispatch table for these machines.
  *
- * @param onFault called with what does not fit: two handlers for one state, one that the machines do not declare, an
- * option that is none. By default it is thrown.
+ * @param onFault called for each fault: two handlers for one state, an undeclared handler, an invalid option. Default:
+ * throws the fault.
  */
 export function createControl<const M extends Machines = Machines>(
   machines: M,
@@ -116,9 +117,9 @@ export function createControl<const M extends Machines = Machines>(
     (mode: Mode) =>
     (type: string, state: string, handler: unknown, given: HandlerOptions = {}) => {
       try {
-        const whose = `the ${mode} handler for ${type} in state ${state}`
-        checkHandler(handler, whose)
-        const options = withDefaults(given, whose)
+        const subject = `the ${mode} handler for ${type} in state ${state}`
+        checkHandler(handler, subject)
+        const options = withDefaults(given, subject)
         const [all, handlers] = options.shadow ? [shadows, 'shadow handlers'] : [registrations, 'handlers']
         if (all.some((known) => known.type === type && known.state === state)) {
           throw new ConfigError([`two ${handlers} for ${type} in state ${state}: expected one`])
@@ -143,7 +144,7 @@ export function createControl<const M extends Machines = Machines>(
   function schedule(name: string, options: ScheduleOptions, handler: ScheduleHandler): void {
     try {
       if (schedules.some((known) => known.name === name)) {
-        throw new ConfigError([`two schedules of the name ${name}: expected one`])
+        throw new ConfigError([`two schedules named ${name}: expected one`])
       }
       schedules.push(scheduleFrom(name, options, handler))
     } catch (thrown) {
@@ -154,9 +155,9 @@ export function createControl<const M extends Machines = Machines>(
   function deleted(type: string, handler: DeletionHandler, options: DeletionOptions = {}): void {
     try {
       if (deletions.some((known) => known.type === type)) {
-        throw new ConfigError([`two handlers for what is deleted of ${type}: expected one`])
+        throw new ConfigError([`two handlers for deletions of ${type}: expected one`])
       }
-      refuse(typeFault(`handler for what is deleted of ${type}`, type, machines))
+      refuse(typeFault(`handler for deletions of ${type}`, type, machines))
       deletions.push(deletionFrom(type, options, handler))
     } catch (thrown) {
       report(thrown)

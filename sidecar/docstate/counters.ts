@@ -4,30 +4,30 @@ import type { WriteResult } from './write-doc.ts'
 import type { UndeclaredCount } from './undeclared.ts'
 import type { Outcome } from './types.ts'
 
-/** Of the documents of one type and state. */
+/** Counters for the documents of one type and state. */
 export class HandlerCounters {
-  /** On their way now, the oldest first, and since when by the clock's ticks: they wait, run, or are being saved. */
+  /** Attempts that wait, run or are being saved, oldest first, each with its start in clock ticks. */
   readonly underWay = new Map<object, number>()
   /** Handlers that run now. */
   running = 0
-  /** Handlers whose time was up, and that have not ended since. */
+  /** Handlers that still run after their timeout. */
   overdue = 0
-  /** Handlers that have ended. */
+  /** Handlers that have ended, by outcome. */
   readonly runs: Record<Outcome['kind'], number> = {
     ...{ next: 0, nothing: 0, failed: 0, rejected: 0, 'claim-lost': 0, stopped: 0 },
   }
   readonly took = new Histogram()
   readonly claims: Record<WriteResult['kind'], number> = { stored: 0, accepted: 0, lost: 0, refused: 0 }
-  /** Taken over from workers that did not renew their claims. */
+  /** Entries taken over from workers that did not renew their claims. */
   inherited = 0
-  /** What was written of it: the outcome; that it is tried again; that it has failed for good; that a person decides. */
+  /** Records written: outcomes, retries, final failures, and documents parked for an operator. */
   readonly written = { saved: 0, retry: 0, error: 0, parked: 0 }
 
   get inFlight(): number {
     return this.underWay.size
   }
 
-  /** For how long the oldest is on its way; 0 without any. Milliseconds. */
+  /** Age of the oldest attempt, milliseconds; 0 without any. */
   oldestMs(ticks: number): number {
     const [since = ticks] = this.underWay.values()
     return ticks - since
@@ -40,22 +40,22 @@ interface TypeAndState {
 }
 
 /**
- * What engines have done, as plain numbers, whether or not they are read. They only go up, but for those of what is
- * under way, and outlive the engines that add to them: of databases that come and go there is one for all.
+ * Counts what engines do, also if nothing reads the counters. They only increase, except those of work under way. They
+ * outlive engines: databases that come and go share one instance.
  */
 export class Counters {
-  /** Rows of the feed. */
+  /** Rows read from the feed. */
   changes = 0
-  /** Times the feed could not be read, and times it began again from its start. */
+  /** Number of failed reads of the feed, and of restarts from its beginning. */
   readonly feed = { broken: 0, rewound: 0 }
-  /** Documents that were reached for, and another worker had won. */
-  inVain = 0
+  /** Attempts for documents that another worker had won. */
+  contended = 0
   readonly conflicts = { resolved: 0, stuck: 0 }
   readonly writes = noWrites()
-  /** Documents in states that their machines do not declare, by database, as of its last list: only where there are any. */
+  /** Documents in undeclared states at the last resync, by database; only databases that have any. */
   readonly undeclared = new Map<string, readonly UndeclaredCount[]>()
   readonly #handlers = new Map<string, TypeAndState & { readonly counts: HandlerCounters }>()
-  /** So that nothing is put together for each document. */
+  /** A cache: avoids building a name for each document. */
   readonly #known = new WeakMap<TypeAndState, HandlerCounters>()
 
   of(pair: TypeAndState): HandlerCounters {
@@ -69,12 +69,12 @@ export class Counters {
     return handler.counts
   }
 
-  /** What is counted of this one counts as of that pair from now on. */
+  /** Counts `one` under `pair` from now on. */
   countAs(one: TypeAndState, pair: TypeAndState): void {
     this.#known.set(one, this.of(pair))
   }
 
-  /** Of every type and state that was asked for. */
+  /** Counters of every type and state that `of` was called with. */
   handlers(): Iterable<TypeAndState & { readonly counts: HandlerCounters }> {
     return this.#handlers.values()
   }

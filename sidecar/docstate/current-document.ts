@@ -3,8 +3,8 @@ import type { OfDocument } from '../events/map.ts'
 
 const handlers = new AsyncLocalStorage<OfDocument>()
 
-/** Runs a handler; `whose` names its document in all that comes of it, also in what it leaves behind: timers, promises. */
+/** Runs a handler. `currentDocument` returns its document, also in timers and promises that outlive the handler. */
 export const asHandlerOf = <T>(document: OfDocument, run: () => T): T => handlers.run(document, run)
 
-/** The document whose handler has called what runs now. */
+/** The document whose handler called the current code; undefined outside handlers. */
 export const currentDocument = (): OfDocument | undefined => handlers.getStore()

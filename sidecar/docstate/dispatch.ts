@@ -17,38 +17,38 @@ import type { Registration } from './types.ts'
 
 export interface DispatchOptions {
   readonly classify: Classify
-  /** Whether this worker is the one to take a document. */
+  /** Whether a document is in this worker's partition. */
   readonly isOurs: (doc: StoredDoc) => boolean
   readonly queueOf: QueueOf
-  /** What becomes of an entry whose worker was lost. */
+  /** For an entry whose worker was lost. */
   readonly rescue: { readonly run: RunAttempt; readonly share: BudgetShare }
   /** For a document with branches. */
   readonly resolve: { readonly run: RunAttempt; readonly share: BudgetShare }
-  /** For a state that ends, with no time written down. */
+  /** For a state with a timeout whose end is not recorded. */
   readonly startTimeout: (until: number) => RunAttempt
-  /** Told of each document in a state that asks for something. */
+  /** Gets each document that needs work, except conflicts. */
   readonly shadows: Shadows
   readonly delayQueue: DelayQueue
-  /** Of the claims of other workers. */
+  /** Watches the claims of other workers. */
   readonly leases: LeaseWatch
   /** A document was left in the list, since this handler is paused. */
   readonly onPaused: (registration: Registration) => void
   readonly counts: Counters
   readonly clock: Clock
   readonly log: Logger
-  /** A document found no room in this queue and is not held: the list has it. */
+  /** Called when a queue has no room for a document. The document is not held; a list finds it again. */
   readonly onFull: (queue: HandlerQueue) => void
 }
 
-/** When to look again at a document that could not be taken. */
+/** Delay before another look at a document that was not taken. */
 const AGAIN_MS = 30_000
 const SOON_MS = 1000
 /** A claim that has died is left so long to the worker that is responsible for its document. */
 const OTHERS_LEASES = 1.5
 
 /**
- * Decides for each document that comes by what is to be done, and does it once: one attempt for an id, whatever comes
- * by meanwhile collapses into "look again afterwards". Its own writes wake nothing.
+ * Decides what to do with each document, and does it once. An id has one attempt. Revisions that arrive meanwhile
+ * collapse into one look afterwards. The sidecar's own writes trigger nothing.
  */
 export class Dispatch {
   readonly attempts: Attempts
@@ -61,9 +61,11 @@ export class Dispatch {
   }
 
   /**
-   * Looks at a document whose text has this length. `settled` is called when what it asks for is done, or written down
-   * where it will be found again: a document that is another worker's stands in the list. `anyway` takes it all the
-   * same. Answers the queue in which there is no room for it now, if so: then nothing was done.
+   * Classifies a document and starts its work. Returns the document's queue if that has no room; then nothing was done.
+   *
+   * @param bytes length of the document's text
+   * @param settled called when the work is done, or recorded; a resync finds the documents of other workers
+   * @param anyway take also a document outside this worker's partition
    */
   offer(doc: StoredDoc, bytes: number, settled: () => void, anyway = false): HandlerQueue | undefined {
     if (this.attempts.join(doc, settled)) return undefined
@@ -117,33 +119,36 @@ export class Dispatch {
     return undefined
   }
 
-  /** A revision came by without its document. True if it need not be read, or is by the attempt that has it. */
+  /** Notes a revision without its document. True if it needs no read, or the document's attempt takes care of it. */
   passUnread(id: string, rev: string, branched: boolean): boolean {
     return this.attempts.noteUnread(id, rev, branched) || (!branched && this.isPast(id, rev))
   }
 
-  /** Whether a revision that comes by is older than what we saved. */
+  /** Whether a revision needs no work, because this worker saved it or a later one. */
   isPast(id: string, rev: string): boolean {
     return this.#ownRevisions.covers(id, rev)
   }
 
-  /** The database was made again. */
+  /** Call when the database was recreated. */
   forgetPast(): void {
     this.#ownRevisions.clear()
     this.attempts.forgetPast()
   }
 
-  /** What was read may be older than what has become of the document. */
+  /** Schedules another look at a document: the last read may be older than its current state. */
   lookAgain(id: string, afterMs = 0): void {
     const { delayQueue, clock } = this.#options
     delayQueue.add(id, clock.now() + afterMs)
   }
 
-  /** A document that asks for nothing, or not any more, or is gone. */
+  /**
+   * Forgets a document that needs no work, or no more, or is deleted. A check that is due later stays: on a cluster, the
+   * row may come from a copy that lacks a branch or a revision.
+   */
   pass(id: string, rev?: string): void {
     if (rev !== undefined) {
       this.attempts.outdate(id, rev)
-      this.#ownRevisions.covers(id, rev) // and forgets it
+      this.#ownRevisions.covers(id, rev) // also forgets the saved revision
     }
     this.#options.leases.forget(id)
     this.#options.delayQueue.forget(id)
@@ -151,22 +156,22 @@ export class Dispatch {
 
   #ended({ work, attempt, end, newer, unread }: Ended): void {
     const { delayQueue, leases, clock } = this.#options
-    if (end === 'not-ours') this.#options.counts.inVain += 1
-    const asks = !isIdle(this.#options.classify(attempt.doc, clock.now()))
+    if (end === 'not-ours') this.#options.counts.contended += 1
+    const needsWork = !isIdle(this.#options.classify(attempt.doc, clock.now()))
     if (end === 'settled') leases.forget(attempt.id)
     if (end === 'paused') this.#options.onPaused(attempt.registration)
     const cameBy = attempt.seen !== undefined && compareRevs(attempt.seen, attempt.doc._rev) >= 0
-    if (attempt.saved && !attempt.ofPast && !cameBy) this.#ownRevisions.add(attempt.doc, asks)
+    if (attempt.saved && !attempt.ofPast && !cameBy) this.#ownRevisions.add(attempt.doc, needsWork)
     const hadBranches = attempt.branched || attempt.doc._conflicts !== undefined
     const changed = newer !== undefined && (hadBranches || newer !== attempt.doc._rev)
-    const asksMore = asks && attempt.seen === attempt.doc._rev
-    const toRead = unread && (attempt.maybeBranched || attempt.ofPast || attempt.outdated || asksMore)
+    const needsMore = needsWork && attempt.seen === attempt.doc._rev
+    const toRead = unread && (attempt.maybeBranched || attempt.ofPast || attempt.outdated || needsMore)
     if (changed || toRead || end === 'look-again') delayQueue.add(attempt.id)
     else if (end === 'not-taken') delayQueue.add(attempt.id, clock.now() + AGAIN_MS)
     else if (newer !== undefined) this.#again(attempt.doc, work.bytes)
   }
 
-  /** What we saved came by while we were not done: it may ask for more, as another state or another try. */
+  /** Looks again at a saved document whose row arrived during the attempt: it may need another handler or attempt. */
   #again(doc: StoredDoc, bytes: number): void {
     const full = this.offer(doc, bytes, () => undefined)
     if (full) this.#options.onFull(full)

@@ -46,19 +46,19 @@ export interface EngineOptions {
   readonly quarantine?: Quarantine
   /** Of the handlers; shared by all engines of a process. Default its own, with this database as the control database. */
   readonly limits?: HandlerLimits
-  /** Where it is kept what all workers know of a handler. Default this database. */
+  /** The control database: stores what all workers share about a handler. Default: this database. */
   readonly control?: Database
-  /** How long a claim is believed without a renewal. Default 30 s. */
+  /** A claim that is not renewed for this long may be taken over by another worker. Default 30 s. */
   readonly leaseMs?: number
-  /** How long running handlers may take to end when the sidecar stops. Default 10 s. */
+  /** Grace period for running handlers when the sidecar stops. Default 10 s. */
   readonly graceMs?: number
-  /** Time between two looks at everything that is in a handled state. Default 60 s. */
+  /** Time between two resyncs of all documents in handled states. Default 60 s. */
   readonly resyncMs?: number
-  /** heartbeat asked of the server. Default 10 s. */
+  /** Heartbeat interval of the feed. Default 10 s. */
   readonly heartbeatMs?: number
-  /** For a database that is visited now and then; one that is followed has none. */
+  /** For a visited database; a followed database has none. */
   readonly visit?: Visit
-  /** Brings the design document into the database where it is missing: the database was made again. */
+  /** Deploys the design document if it is missing because the database was recreated. */
   readonly prepare?: (signal: AbortSignal) => Promise<unknown>
   /** Says what is handled now that the design document has changed. Default: as before. Throws `CouchError`. */
   readonly matchAgain?: (rev: string, signal: AbortSignal) => Promise<DispatchTable>
@@ -67,18 +67,18 @@ export interface EngineOptions {
 /** How a database is visited: see docs/designs/many-databases.md. */
 export interface Visit {
   readonly read: ReadFeed
-  /** Where the checkpoint is kept, for the next visit. */
+  /** Stores the checkpoint for the next visit. */
   readonly checkpoints: CheckpointStore
-  /** Where handlers begin that take only what is new. Default: where it is now. */
+  /** Feed position where handlers begin that take only new documents. Default: the current one. */
   readonly first: Seq | undefined
-  /** Whether there may be documents before the checkpoint that wait: then it begins with the list. */
+  /** Whether documents before the checkpoint may wait: the visit then begins with a resync. */
   readonly listFirst: boolean
-  /** Otherwise: when the next of them is due, milliseconds since the epoch. */
+  /** Without `listFirst`: time when the next of these documents is due, milliseconds since the epoch. */
   readonly nextAt: number | undefined
-  /** Handlers that have documents in the list while they are paused, by `type/state`: added to. */
+  /** Paused handlers that have waiting documents, as `type/state`. The engine adds to this set. */
   readonly paused: Set<string>
-  /** Of its handlers, by their ids; goes on from visit to visit. */
+  /** Feed positions of the handlers, by id; kept from visit to visit. */
   readonly places: Map<string, Place>
-  /** Goes on from visit to visit: each would wait for a whole lease. */
+  /** Kept from visit to visit: otherwise each visit would wait for a full lease. */
   readonly waits: Waits
 }

@@ -10,37 +10,37 @@ export type { EngineOptions, Visit } from './engine-options.ts'
 
 export interface EngineHealth {
   readonly database: string
-  /** Its feed is being read; of a database that is visited: it can be. */
+  /** Whether the feed is being read; for a visited database, whether it can be read. */
   readonly following: boolean
-  /** Documents between claim and save. */
+  /** Documents with an attempt under way. */
   readonly inFlight: number
-  /** Documents that were taken up. */
+  /** Attempts started so far. */
   readonly taken: number
-  /** Times the feed began again from its start. */
+  /** Number of feed restarts from the beginning. */
   readonly rewinds: number
-  /** Documents that were reached for, and another worker had won. */
-  readonly inVain: number
-  /** Conflicts that were resolved. */
+  /** Attempts for documents that another worker had won. */
+  readonly contended: number
+  /** Resolved conflicts. */
   readonly conflicts: number
-  /** Code of why the feed cannot be read now. */
+  /** Error code if the feed cannot be read now. */
   readonly trouble: CouchErrorCode | undefined
 }
 
 /** How far an engine is behind its database. */
 export interface EngineLag {
-  /** Changes that CouchDB has said are still to be read. */
+  /** Changes still to be read, as reported by CouchDB. */
   readonly unread: number
-  /** Changes that were read, of which it is not yet done, or written down, what they ask for. */
+  /** Changes that were read but whose work is neither done nor recorded. */
   readonly unsettled: number
-  /** For how long the feed is not known to be read to its end, milliseconds; 0 if it is. */
+  /** How long the feed is not known to be at the end, milliseconds; 0 at the end. */
   readonly behindMs: number
-  /** Handlers whose documents wait in the list, since there is no room for them. */
+  /** Handlers without room: their documents wait in the list. */
   readonly slowHandlers: number
 }
 
 /** The engine of one database: everything between its feed and the last save. */
 export interface Engine {
-  /** Works until the signal aborts; resolves when everything is settled or given back. Once only. */
+  /** Runs until the signal aborts. Resolves when all work is settled or given back. Throws on a second call. */
   run(signal: AbortSignal): Promise<void>
   health(): EngineHealth
   lag(): EngineLag
@@ -50,9 +50,9 @@ export interface Engine {
   readonly counts: Counters
 }
 
-/** How long what is left of the grace period's end may take: telling handlers to stop and writing that down. */
+/** Maximum time after the grace period to stop handlers and save their outcomes; again for the last checkpoint. */
 const LAST_WORDS_MS = 2000
-/** What is due so soon is waited for. */
+/** The engine waits for a document that is due within this time. */
 const SOON_MS = 5000
 
 export function createEngine(options: EngineOptions): Engine {
@@ -95,7 +95,7 @@ export function createEngine(options: EngineOptions): Engine {
       const loops = [watch, rowDispatcher, backlog, deletions].map((loop) => loop.run(soft.signal))
       loops.push(resync.runDelayed(soft.signal), resync.runPeriodically(soft.signal))
       try {
-        await Promise.race(loops) // each runs until the signal, or breaks by a mistake of ours: then all end
+        await Promise.race(loops) // each runs until the signal aborts; a bug in one ends all
       } catch (thrown) {
         if (!signal.aborted) throw thrown
       } finally {
@@ -112,7 +112,7 @@ export function createEngine(options: EngineOptions): Engine {
       inFlight: dispatch.attempts.size,
       taken: dispatch.attempts.started,
       rewinds: counts.feed.rewound,
-      inVain: counts.inVain,
+      contended: counts.contended,
       conflicts: counts.conflicts.resolved,
       trouble: watch.trouble?.code,
     }),

@@ -14,23 +14,23 @@ import { asHandlerOf } from './current-document.ts'
 
 export interface ExecuteOptions extends ContextOptions {
   readonly clock: Clock
-  /** Until then a handler whose time is up is watched. */
+  /** Ends the watch on handlers that run beyond their timeout. */
   readonly signal: AbortSignal
 }
 
 export type Execute = (attempt: Attempt) => Promise<Outcome>
 
-/** A handler that listens to its signal has ended so soon after it. */
+/** A handler that listens to its signal ends within this time after the abort. */
 const LISTENS_MS = 5000
-/** Of more that do not listen at the same time, the log says no more. */
+/** Further overdue runs of a handler at the same time are logged at `debug`, not as warnings. */
 const FEW = 5
 
-/** The reason with which `ctx.signal` aborts when the time of a run is up. */
+/** Abort reason of `ctx.signal` when a run exceeds its timeout. */
 class TimeIsUp extends SidecarError {
   override readonly name = 'TimeIsUp'
 }
 
-/** Runs the handler of an attempt, as long as it may last, and says what came of it. Never throws. */
+/** Runs the handler of an attempt within its timeout, and returns the outcome. Never throws. */
 export function createExecute(options: ExecuteOptions): Execute {
   const { telemetry, clock, signal, log } = options
   const alarms = createAlarms(clock)
@@ -46,7 +46,7 @@ export function createExecute(options: ExecuteOptions): Execute {
     let running: Promise<unknown> | undefined
     attempt.given = attempt.doc
     try {
-      keyOf(registration, attempt.doc) // or the document is refused
+      keyOf(registration, attempt.doc) // throws `Reject` if the key is invalid
       const given = await attempt.untilStopped(
         () =>
           (running = asHandlerOf(telemetry.of(attempt), () =>
@@ -72,7 +72,7 @@ export function createExecute(options: ExecuteOptions): Execute {
     }
   }
 
-  /** What it still does counts for nothing; but if it goes on, it should be known which handler that is. */
+  /** Counts and logs a handler that runs on after its timeout. Its result is ignored. */
   function watchOverdue({ id, registration }: Attempt, running: Promise<unknown>): void {
     const { type, state } = registration
     const counts = telemetry.counts.of(registration)
@@ -83,14 +83,14 @@ export function createExecute(options: ExecuteOptions): Execute {
     }
     counts.overdue += 1
     running.then(end, end)
-    const tell = () => {
+    const warnOverdue = () => {
       if (hasEnded) return
       log[counts.overdue > FEW ? 'debug' : 'warn'](
         { doc: id, type, state, overdue: counts.overdue },
-        `a handler runs on although its time was up ${lasting(LISTENS_MS)} ago: it does not listen to ctx.signal`,
+        `a handler continues ${lasting(LISTENS_MS)} after its timeout: it ignores ctx.signal`,
       )
     }
-    clock.sleep(LISTENS_MS, signal).then(tell, () => undefined)
+    clock.sleep(LISTENS_MS, signal).then(warnOverdue, () => undefined)
   }
 
   return async (attempt) => {

@@ -12,17 +12,17 @@ export interface HandlerLimitOptions {
   /** Reserves starts at this rate, for all workers together. */
   readonly reserveAt: (rate: Rate) => Reserve
   readonly clock: Clock
-  /** With which all waiting ends. */
+  /** Ends all waiting. */
   readonly signal: AbortSignal
 }
 
-/** What one handler may do at once, over all databases of this process: as its options say, or what is set in their place. */
+/** Limits of one handler over all databases of this process: from its options, or from live settings. */
 export class HandlerLimit {
   readonly turns: SharedTurns
   readonly #options: HandlerLimitOptions
   #setting: HandlerSetting = {}
   #rate: RateLimit | undefined
-  /** With which the waiting for a start ends when the limit is another one. */
+  /** Aborted to end the wait for a start when the limit changes or a pause begins. */
   #changed = new AbortController()
 
   constructor(options: HandlerLimitOptions) {
@@ -35,7 +35,7 @@ export class HandlerLimit {
     return this.#setting.paused ?? false
   }
 
-  /** Whether nothing keeps a document from beginning but its turn. */
+  /** Whether documents wait for nothing but their turn. */
   get isFree(): boolean {
     return !this.isPaused && this.#rate === undefined
   }
@@ -45,7 +45,7 @@ export class HandlerLimit {
     return this.isPaused || (this.#rate?.isWaitedFor ?? false)
   }
 
-  /** From now on this holds in place of the handler's options. */
+  /** Overrides the handler's options from now on. */
   set(setting: HandlerSetting): void {
     const isOther = JSON.stringify(setting.limit) !== JSON.stringify(this.#setting.limit)
     const stops = setting.paused && !this.#setting.paused
@@ -55,7 +55,7 @@ export class HandlerLimit {
     this.turns.changed()
   }
 
-  /** Waits for a start within the limit. Answers whether the handler may begin: not where it is paused, or the signal aborts. */
+  /** Waits for a start within the limit. True if the handler may begin; false if it is paused, or the signal aborts. */
   async mayStart(signal: AbortSignal): Promise<boolean> {
     if (!this.isPaused && !signal.aborted && this.#rate?.tryEnter()) return true
     for (let rate = this.#rate; rate && !this.isPaused && !signal.aborted; rate = this.#rate) {

@@ -13,18 +13,18 @@ import { SharedTurns } from './turns.ts'
 import type { Registration } from './types.ts'
 
 export interface HandlerLimitsOptions {
-  /** The control database, where all workers share what is limited for all together. */
+  /** The control database: all workers share the state of common limits in it. */
   readonly control: Database
-  /** Which of how many workers this one is, among those that may run a handler. */
+  /** Index of this worker among the workers that may run a handler, and their number, at most `most`. */
   readonly shareOf: (pair: TypeAndState, most: number) => Share
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  /** With which all waiting ends. */
+  /** Ends all waiting. */
   readonly signal: AbortSignal
 }
 
-/** In one process, of handlers that differ in priority. */
+/** Concurrent runs of a process that handlers of different priority share. */
 const AT_ONCE = handlerDefaults.concurrency
 
 export interface Share {
@@ -32,11 +32,11 @@ export interface Share {
   readonly of: number
 }
 
-/** Of an engine that is alone. */
+/** Limits for a single engine, without other workers. */
 export const ownLimits = (options: Omit<HandlerLimitsOptions, 'shareOf'>): HandlerLimits =>
   new HandlerLimits({ ...options, shareOf: () => ({ index: 0, of: 1 }) })
 
-/** The limits of all handlers: one for the process. */
+/** The limits of all handlers; one instance per process. */
 export class HandlerLimits {
   readonly #options: HandlerLimitsOptions
   readonly #limits = new Map<Registration, HandlerLimit>()
@@ -55,12 +55,12 @@ export class HandlerLimits {
     return made
   }
 
-  /** Workers have come or gone. */
+  /** Call when workers have joined or left. */
   changed(): void {
     for (const { turns } of this.#limits.values()) turns.changed()
   }
 
-  /** From now on these hold in place of the options of handlers. */
+  /** Overrides the options of handlers from now on. */
   set(settings: HandlerSettings): void {
     const before = this.paused
     this.#settings = settings
@@ -73,12 +73,12 @@ export class HandlerLimits {
     return this.#settingOf(pair).paused ?? false
   }
 
-  /** Those that are paused, by `type/state`. */
+  /** The paused handlers, as `type/state`. */
   get paused(): ReadonlySet<string> {
     return new Set(Object.keys(this.#settings).filter((name) => this.#settings[name]?.paused))
   }
 
-  /** Calls when a handler goes on that was paused, until the signal. */
+  /** Calls the listener when a paused handler resumes, until the signal aborts. */
   onResumed(listener: () => void, signal: AbortSignal): void {
     if (signal.aborted) return
     this.#resumed.add(listener)
@@ -106,7 +106,7 @@ export class HandlerLimits {
     return limit
   }
 
-  /** Each worker that may run the handler has its part; who has documents all the same, and no part, runs one at a time. */
+  /** This worker's share of the concurrency. It may be 0, but a worker with documents still runs one at a time. */
   #concurrencyOf(registration: Registration): number {
     const { type, state, options } = registration
     const { globalConcurrency } = options
@@ -117,7 +117,7 @@ export class HandlerLimits {
     return Math.min(concurrency, part)
   }
 
-  /** What handlers leave that come before this one, and whose documents wait for nothing but their turn. */
+  /** Runs left by handlers of higher priority whose documents wait only for a turn. */
   #leftFor({ options: { priority } }: Registration): number {
     let taken = 0
     for (const [{ options }, { turns, isHeldBack }] of this.#limits) {
@@ -126,7 +126,7 @@ export class HandlerLimits {
     return taken === 0 ? Infinity : AT_ONCE - taken
   }
 
-  /** To those that come after this one. */
+  /** Wakes handlers of lower priority: they may have more runs now. */
   #giveWay({ options: { priority } }: Registration): void {
     for (const [{ options }, { turns }] of this.#limits) if (options.priority > priority) turns.changed()
   }

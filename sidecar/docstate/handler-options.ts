@@ -13,14 +13,14 @@ const ms = z.number('milliseconds').finite('milliseconds').positive('millisecond
 const count = z.int('a whole number from 1 on').positive('a whole number from 1 on')
 const A_TIME = 'a time such as 90s, 30m or 24h'
 const A_PRIORITY = 'a whole number from 0 to 9'
-const A_CRON = "a cron, such as '0 6 * * *'"
+const A_CRON = "a cron expression, such as '0 6 * * *'"
 const A_VERSION = 'a text of 1 to 100 characters'
 const duration = z
   .string(A_TIME)
   .refine((text) => (parseDuration(text) ?? 0) > 0, A_TIME)
   .transform((text) => parseDuration(text)!)
 
-/** The one message of each is what follows "expected" in a fault. */
+/** Each option has one message: the text after "expected" in a fault. */
 const handlerOptions = z.strictObject(
   {
     timeout: duration.prefault('5m' satisfies Duration),
@@ -53,69 +53,69 @@ const scheduleOptions = handlerOptions
 
 const deletionOptions = handlerOptions.omit({ since: true, shadow: true, key: true })
 
-/** Throws `ConfigError` with a fault for everything that is no option. */
-function parse<S extends z.ZodObject>(schema: S, given: unknown, whose: string): z.output<S> {
+/** Throws `ConfigError` with a fault for each invalid or unknown option. */
+function parse<S extends z.ZodObject>(schema: S, given: unknown, subject: string): z.output<S> {
   const parsed = schema.safeParse(given)
   if (parsed.success) return parsed.data
   throw new ConfigError(
-    parsed.error.issues.flatMap((issue) => faultsOf(issue, given, whose, Object.keys(schema.shape))),
+    parsed.error.issues.flatMap((issue) => faultsOf(issue, given, subject, Object.keys(schema.shape))),
   )
 }
 
-/** What is registered as a handler, perhaps from JavaScript. Throws `ConfigError`. */
-export function checkHandler(handler: unknown, whose: string): void {
+/** Checks that a handler is a function: JavaScript is not type-checked. Throws `ConfigError`. */
+export function checkHandler(handler: unknown, subject: string): void {
   if (typeof handler !== 'function') {
-    throw new ConfigError([`${whose}: expected a function, got ${inspect(handler, SHOWN)}`])
+    throw new ConfigError([`${subject}: expected a function, got ${inspect(handler, SHOWN)}`])
   }
 }
 
-/** The options of a schedule, checked; its cron and time zone, too. Throws `ConfigError`. */
+/** Creates a schedule from its checked options, cron and time zone. Throws `ConfigError`. */
 export function scheduleFrom(name: string, given: ScheduleOptions, handler: ScheduleHandler): Schedule {
   if (typeof name !== 'string' || !/^[\w.-]{1,100}$/.test(name)) {
     throw new ConfigError([
       `a schedule: expected a name of up to 100 letters, digits, '.', '-' and '_', got ${inspect(name, SHOWN)}`,
     ])
   }
-  const whose = `the schedule ${name}`
-  const { cron, timeZone, missed } = parse(scheduleOptions, given, whose)
-  checkHandler(handler, whose)
+  const subject = `the schedule ${name}`
+  const { cron, timeZone, missed } = parse(scheduleOptions, given, subject)
+  checkHandler(handler, subject)
   const { cron: _cron, timeZone: _timeZone, missed: _missed, ...options } = given
   const expected = parseCron(cron, timeZone)
   if (typeof expected !== 'string') return { name, cron, timeZone, missed, options, handler }
   const [field, got] = isTimeZone(timeZone) ? ['cron', cron] : ['timeZone', timeZone]
-  throw new ConfigError([`${whose}: ${field}: expected ${expected}, got ${inspect(got, SHOWN)}`])
+  throw new ConfigError([`${subject}: ${field}: expected ${expected}, got ${inspect(got, SHOWN)}`])
 }
 
-/** The options of a handler for what is deleted, checked. Throws `ConfigError`. */
+/** Creates a handler for deleted documents from its checked options. Throws `ConfigError`. */
 export function deletionFrom(type: string, options: DeletionOptions, handler: DeletionHandler): Deletion {
-  const whose = `the handler for what is deleted of ${type}`
-  parse(deletionOptions, options, whose)
-  checkHandler(handler, whose)
+  const subject = `the handler for deletions of ${type}`
+  parse(deletionOptions, options, subject)
+  checkHandler(handler, subject)
   return { type, options, handler }
 }
 
-/** What is left out, or undefined, has its default. Throws `ConfigError` with a fault for everything that is no option. */
-export function withDefaults(given: HandlerOptions, whose: string): ResolvedOptions {
-  const { timeout, limit, ...options } = parse(handlerOptions, given, whose)
+/** Gives missing and undefined options their defaults. Throws `ConfigError` with a fault for each invalid option. */
+export function withDefaults(given: HandlerOptions, subject: string): ResolvedOptions {
+  const { timeout, limit, ...options } = parse(handlerOptions, given, subject)
   return { ...options, timeoutMs: timeout, ...(limit && { limit: { count: limit.count, perMs: limit.per } }) }
 }
 
 const PARTS: Readonly<Record<string, readonly string[]>> = { backoff: ['baseMs', 'capMs'], limit: ['count', 'per'] }
 
-function faultsOf(issue: z.core.$ZodIssue, given: unknown, whose: string, names: readonly string[]): string[] {
+function faultsOf(issue: z.core.$ZodIssue, given: unknown, subject: string, names: readonly string[]): string[] {
   const at = issue.path.map(String)
   if (issue.code !== 'unrecognized_keys') {
     const got = at.reduce((value, name) => (value as Record<string, unknown>)[name], given)
-    return [`${whose}: ${at.join('.') || 'options'}: expected ${issue.message}, got ${inspect(got, SHOWN)}`]
+    return [`${subject}: ${at.join('.') || 'options'}: expected ${issue.message}, got ${inspect(got, SHOWN)}`]
   }
   const known = PARTS[at[0] ?? ''] ?? names
   return issue.keys.map(
     (key) =>
-      `${whose}: there is no option ${[...at, key].join('.')}${didYouMean(key, known)}; there are ${known.join(', ')}`,
+      `${subject}: there is no option ${[...at, key].join('.')}${didYouMean(key, known)}; there are ${known.join(', ')}`,
   )
 }
 
-/** The options of a handler in a line, for people. */
+/** The options of a handler in one line, for users. */
 export function optionsLine({ options }: Pick<Registration, 'options'>): string {
   const { timeoutMs, attempts, concurrency, globalConcurrency, key, limit, onLost, priority, since, shadow, version } =
     options
@@ -134,7 +134,7 @@ export function optionsLine({ options }: Pick<Registration, 'options'>): string 
   ].join(', ')
 }
 
-/** A schedule in a line, for people. */
+/** A schedule in one line, for users. */
 export const scheduleLine = ({ name, cron, timeZone, missed, options }: Schedule): string =>
   [
     `schedule ${name}`,
@@ -143,7 +143,7 @@ export const scheduleLine = ({ name, cron, timeZone, missed, options }: Schedule
     optionsLine({ options: withDefaults(options, name) }),
   ].join('  ')
 
-/** For what is to become true in the end: it is never given up, and may have to wait for an index. */
+/** For work that must succeed in the end: it is never given up. It may wait for an index, hence the long timeout. */
 export const UNTIL_DONE: HandlerOptions = {
   timeout: '1h',
   attempts: Number.MAX_SAFE_INTEGER,
@@ -152,9 +152,6 @@ export const UNTIL_DONE: HandlerOptions = {
 
 export const handlerDefaults: ResolvedOptions = withDefaults({}, 'defaults')
 
-/**
- * A handler for the end of a document: it is deleted. What stays is a tombstone that says what it was, and nothing that stood
- * in it.
- */
+/** A handler that deletes a document. The tombstone keeps the type and the state, and no other content. */
 export const forget = <State extends string>({ _id, _rev, type, state }: StoredDoc & { readonly state: State }) =>
   Promise.resolve({ _id, _rev, type, state, _deleted: true as const })

@@ -6,15 +6,15 @@ import type { Resolver } from './conflicts/merge.ts'
 import type { Deletion, Schedule } from './runs.ts'
 import type { Registration } from './types.ts'
 
-/** What a module of handlers exports by default. */
+/** The default export of a handler module. */
 export interface HandlersModule<M extends Machines = Machines> {
   readonly machines: M
   readonly register: (control: Control<M>) => void
 }
 
 /**
- * Makes a module of handlers, for `SIDECAR_HANDLERS`. With machines, an illegal next state does not compile and
- * CouchDB refuses forged states; without, any state may follow any other.
+ * Creates a handler module, for `SIDECAR_HANDLERS`. With machines, an illegal next state does not compile, and CouchDB
+ * refuses forged states. Without machines, any state may follow any other.
  *
  * @example
  * export default defineHandlers((control) => {
@@ -37,16 +37,16 @@ export function defineHandlers(
 export interface LoadedHandlers {
   readonly machines: Machines
   readonly registrations: readonly Registration[]
-  /** Those whose effects are withheld. */
+  /** Handlers whose effects are withheld. */
   readonly shadows: readonly Registration[]
   readonly resolvers: ReadonlyMap<string, Resolver>
-  /** They run in the control database, wherever the others do. */
+  /** Schedules run in the control database, wherever the other handlers run. */
   readonly schedules: readonly Schedule[]
-  /** Their runs are in the control database, too. */
+  /** Runs for deleted documents are in the control database, too. */
   readonly deletions: readonly Deletion[]
 }
 
-/** Runs the registration of a module. Throws `ConfigError` with every fault of its machines, or of its handlers. */
+/** Registers the handlers of a module. Throws `ConfigError` with every fault of its machines, or of its handlers. */
 export function collectHandlers<M extends Machines>({ machines, register }: HandlersModule<M>): LoadedHandlers {
   const faults = checkMachines(machines)
   if (faults.length > 0) throw new ConfigError(faults)
@@ -57,8 +57,8 @@ export function collectHandlers<M extends Machines>({ machines, register }: Hand
 }
 
 /**
- * Puts tables together. Throws `ConfigError` where two of them speak of the same state, or declare the same type, and
- * where a handler does not fit the machine that another one declares.
+ * Joins the handlers of several modules. Throws `ConfigError` if two modules handle the same state or declare the same
+ * type. Also throws if a handler does not fit the machine of another module.
  */
 export function joinHandlers(loaded: readonly LoadedHandlers[]): LoadedHandlers {
   const registrations = loaded.flatMap((handlers) => handlers.registrations)
@@ -73,8 +73,8 @@ export function joinHandlers(loaded: readonly LoadedHandlers[]): LoadedHandlers 
     ...places,
     ...shadows.map(({ type, state }) => `a shadow handler for ${type} in state ${state}`),
     ...resolvers.map(([type]) => `a resolver for ${type}`),
-    ...schedules.map(({ name }) => `a schedule of the name ${name}`),
-    ...deletions.map(({ type }) => `a handler for what is deleted of ${type}`),
+    ...schedules.map(({ name }) => `a schedule named ${name}`),
+    ...deletions.map(({ type }) => `a handler for deletions of ${type}`),
   ]
   const twice = new Set(named.filter((name, index) => named.indexOf(name) !== index))
   if (twice.size > 0) throw new ConfigError([...twice].map((name) => `${name}: expected one, got two`))

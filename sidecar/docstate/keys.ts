@@ -3,18 +3,18 @@ import { Reject } from '../core/errors.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import type { Registration } from './types.ts'
 
-/** So many documents of a key wait in memory; of others only the id. */
+/** Maximum documents per key that wait in memory; of further ones only the id is kept. */
 const FEW = 4
-/** So many ids wait, of one handler in one database; of others the list tells. */
+/** Maximum ids that wait, per handler and database; a resync finds further ones. */
 const MOST_IDS = 10_000
 
 interface Line {
-  /** Each begins when the one before has ended. */
+  /** Waiting work. Each item begins when the previous one has ended. */
   readonly next: (() => void)[]
   readonly ids: Set<string>
 }
 
-/** The documents of one handler that have the same key, one at a time. */
+/** Runs documents of one handler with the same key one at a time. */
 export class Keys {
   readonly #lines = new Map<string, Line>()
   readonly #lookAgain: (id: string) => void
@@ -24,7 +24,7 @@ export class Keys {
     this.#lookAgain = lookAgain
   }
 
-  /** Whether enough wait for this key. Then the document is looked at again when fewer do. */
+  /** Whether enough documents wait for this key. If so, `lookAgain` gets the id when fewer wait. */
   isFull(key: string, id: string): boolean {
     const line = this.#lines.get(key)
     if (!line || line.next.length < FEW) return false
@@ -35,7 +35,7 @@ export class Keys {
     return true
   }
 
-  /** Runs the work when no other of this key does. */
+  /** Runs the work when no other work of this key runs. */
   async run<T>(key: string, work: () => Promise<T>): Promise<T> {
     const line = this.#lines.get(key)
     if (line) await new Promise<void>((resolve) => line.next.push(resolve))
@@ -66,9 +66,9 @@ export class Keys {
 }
 
 /**
- * The key of a document, by its handler's `key`; undefined where it has none.
+ * The key of a document, by its handler's `key`; undefined without one.
  *
- * @throws Reject where it cannot be told
+ * @throws Reject if `key` throws or returns an invalid value
  */
 export function keyOf({ options: { key } }: Pick<Registration, 'options'>, doc: StoredDoc): string | undefined {
   if (!key) return undefined
@@ -83,7 +83,7 @@ export function keyOf({ options: { key } }: Pick<Registration, 'options'>, doc: 
   throw new Reject('bad_key', `the handler's key of this document: expected a string, got ${typeof given}`)
 }
 
-/** The same; undefined also where it cannot be told: its handler says so. */
+/** As `keyOf`, but undefined instead of `Reject`: the handler's run reports the error. */
 export function keyOrNone(registration: Pick<Registration, 'options'>, doc: StoredDoc): string | undefined {
   try {
     return keyOf(registration, doc)

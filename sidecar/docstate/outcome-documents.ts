@@ -10,11 +10,11 @@ import { failedTries, failingSince, timesLost, type Attempt } from './attempt.ts
 import type { Claim, Docstate, Steps } from './types.ts'
 
 /**
- * Every document that the engine writes is made here, by pure functions. All keep the user's fields as they are and
- * touch only `state`, `error` and `docstate`.
+ * Pure functions that make every document the engine writes. They keep the user's fields and change only `state`,
+ * `error` and `docstate`.
  */
 
-/** `doc` with this `docstate`, or without any. */
+/** `doc` with this `docstate`, or without one. */
 export function withDocstate<D extends Doc>(doc: D, docstate: Docstate | undefined): D {
   if (docstate) return { ...doc, docstate }
   const { docstate: _old, ...fields } = doc as D & { docstate?: unknown }
@@ -26,7 +26,7 @@ function sinceOf(docstate: Docstate | undefined): { readonly failing_since?: str
   return failing_since === undefined ? {} : { failing_since }
 }
 
-/** What stays true of the entry over its tries. */
+/** The fields of `docstate` that an entry keeps over its attempts. */
 function entryOf(attempt: Attempt): Docstate {
   const { before, entry } = attempt
   const [attempts, lost] = [failedTries(before), timesLost(before)]
@@ -49,7 +49,7 @@ const enteredInOf = ({ enteredIn, registration }: Attempt): { readonly entered_i
 
 const stepsOf = ({ steps }: Attempt): { readonly steps?: Steps } => (Object.keys(steps).length > 0 ? { steps } : {})
 
-/** With the results of its handler's steps, and otherwise as it is. */
+/** The document with the results of its handler's steps, otherwise unchanged. */
 export function withSteps(attempt: Attempt): StoredDoc {
   const claim = docstateOf(attempt.doc)?.claim
   return withDocstate(attempt.doc, { ...entryOf(attempt), ...(claim && { claim }) })
@@ -58,11 +58,11 @@ export function withSteps(attempt: Attempt): StoredDoc {
 export const claimed = (attempt: Attempt, claim: Claim): StoredDoc =>
   withDocstate(attempt.doc, { ...entryOf(attempt), claim })
 
-/** The claim given back: any worker may take the document at once, or at a certain time. */
+/** The document without its claim: any worker may take it at once, or from `at` on (milliseconds since the epoch). */
 export const released = (attempt: Attempt, at?: number): StoredDoc =>
   withDocstate(attempt.doc, { ...entryOf(attempt), ...(at !== undefined && { retry_at: isoTime(at) }) })
 
-/** The handler's document. It has left the state, or else is marked so that it is not handled again. */
+/** The handler's document. If it stays in the state, it is marked as handled, so no handler takes it again. */
 export function saved(attempt: Attempt, next: Doc, machines: Machines, now: number): Doc {
   const { type, state, byMachine } = attempt.registration
   if (byMachine === 'rename') return renamed(attempt, next, machines, now)
@@ -76,7 +76,7 @@ export function saved(attempt: Attempt, next: Doc, machines: Machines, now: numb
   return withDocstate(next, timeout_at === undefined ? undefined : { state: String(next.state), timeout_at })
 }
 
-/** In the state as it is called now. What was known of the entry stays true of it: it goes on, and is not begun anew. */
+/** The document under the state's new name. Its entry continues: `docstate` is kept, except the claim. */
 function renamed({ registration, before, enteredIn }: Attempt, next: Doc, machines: Machines, now: number): Doc {
   const state = String(next.state)
   const timeout = machines[registration.type]?.[state]?.timeout
@@ -92,7 +92,7 @@ function endAt(timeout: Timeout, doc: Doc, now: number): string | undefined {
   return end === undefined ? undefined : isoTime(end)
 }
 
-/** `state: "error"`, final until an operator retries it. */
+/** The document in `state: "error"`, final until an operator retries it. */
 export function errored(attempt: Attempt, failure: Failure, now: number): StoredDoc {
   const attempts = failedTries(attempt.before) + 1
   const error = record(attempt, failure, now)
@@ -102,7 +102,7 @@ export function errored(attempt: Attempt, failure: Failure, now: number): Stored
   return withDocstate({ ...attempt.doc, state: 'error', error }, docstate)
 }
 
-/** A failed try on record: when the next one is due, or `error` if it was the last. */
+/** The document after a failed attempt: with the time of the next, or in `error` after the last. */
 export function failed(
   attempt: Attempt,
   failure: Failure,
@@ -123,20 +123,20 @@ export function failed(
   })
 }
 
-/** Cut and well formed, so that CouchDB takes it. */
+/** The failure shortened and well-formed, so that CouchDB accepts it. */
 const record = (attempt: Attempt, failure: Failure, now: number) => ({
   ...shortened(failure),
   at: isoTime(now),
   ...versionOf(attempt),
 })
 
-/** Of the handler, if it has one. */
+/** The version of the handler, if it has one. */
 export function versionOf({ registration }: Attempt): { readonly version?: string } {
   const { version } = registration.options
   return version === undefined ? {} : { version }
 }
 
-/** It is unknown whether the effect happened: an operator decides. */
+/** The parked document: it is unknown whether the effect happened, so an operator decides. */
 export const parked = (attempt: Attempt, reason: string, now: number): StoredDoc =>
   withDocstate(attempt.doc, {
     ...entryOf(attempt),
@@ -144,13 +144,13 @@ export const parked = (attempt: Attempt, reason: string, now: number): StoredDoc
   })
 
 /**
- * A document of the handler upon what the document is now: a renewal of the claim has perhaps met the edit of another one,
- * which the handler has not seen.
+ * Rebases a handler's document onto the current one. A claim renewal may have met an edit by another writer, which the
+ * handler has not seen.
  */
 export const uponNow = ({ doc, given }: Attempt, next: Doc): Doc =>
   given === undefined || given === doc ? next : rebase(given, next, doc)
 
-/** Of attachments each by itself: one that came beside ours stays. */
+/** Rebases each attachment separately: an attachment that another writer added stays. */
 function rebaseFields(base: unknown, ours: unknown, theirs: unknown): Record<string, unknown> {
   const [before, after, merged] = [base, ours, theirs].map((fields) => ({ ...(isObject(fields) ? fields : {}) }))
   for (const name of Object.keys({ ...before, ...after })) {
@@ -163,12 +163,12 @@ function rebaseFields(base: unknown, ours: unknown, theirs: unknown): Record<str
 
 const sameJson = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
-/** What a handler may change of CouchDB's own fields. */
+/** CouchDB's own fields that a handler may change. */
 const CARRIED = ['_attachments', '_deleted']
 
 /**
- * `ours` upon `theirs`, where both come from `base`: the fields that we changed, on the document as it is now. The
- * engine's own field is ours: the worker that rebases still holds the document.
+ * Applies the changes between `base` and `ours` to `theirs`, the current document. `docstate` comes from `ours`: the
+ * worker that rebases still holds the document.
  */
 export function rebase(base: Doc, ours: Doc, theirs: StoredDoc): Doc {
   const merged: Record<string, unknown> = { ...theirs }

@@ -12,7 +12,7 @@ import {
   type Classify,
   type DispatchTable,
 } from './classify.ts'
-import { createAskHeld } from './claims/ask-held.ts'
+import { createReadHeld } from './claims/read-held.ts'
 import { createBranchCheck } from './claims/branch-check.ts'
 import { createClaims } from './claims/claims.ts'
 import { createContest } from './claims/contest.ts'
@@ -51,8 +51,8 @@ import { keyOrNone } from './keys.ts'
 import { ownLimits } from './handler-limits.ts'
 
 /**
- * What an engine consists of, put together; nothing runs yet. `signal` breaks off every request; once `closing` is
- * aborted, what is taken up is given back.
+ * Creates and connects the parts of an engine; nothing runs yet. An abort of `signal` cancels every request. After an
+ * abort of `closing`, documents that were taken are given back.
  */
 export function createParts(options: EngineOptions, signal: AbortSignal, closing: AbortSignal) {
   const { database, workers, events, worker, clock, random, log } = options
@@ -75,13 +75,13 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const ticks = () => clock.ticks()
   const waits = visit?.waits ?? createWaits(ticks)
 
-  const timeoutMs = leaseMs / 2 // what is not answered must not cost the others their claims
+  const timeoutMs = leaseMs / 2 // an unanswered request must not make other claims expire
   const writer = createWriter(database, { signal, timeoutMs, counts: counts.writes, turns })
-  const askHeld = createAskHeld({ turns, timeoutMs, signal })
-  const writeDoc = createWriteDoc({ database, writer, askHeld, clock, random, signal, closing, log })
-  const contest = createContest({ database, writeDoc, askHeld, leaseMs, clock, random, signal })
+  const readHeld = createReadHeld({ turns, timeoutMs, signal })
+  const writeDoc = createWriteDoc({ database, writer, readHeld, clock, random, signal, closing, log })
+  const contest = createContest({ database, writeDoc, readHeld, leaseMs, clock, random, signal })
   const claims = createClaims({ writeDoc, contest, worker, leaseMs, clock, random })
-  const branchCheck = createBranchCheck({ database, askHeld, clock, random, signal })
+  const branchCheck = createBranchCheck({ database, readHeld, clock, random, signal })
   const telemetry = createTelemetry(events, database.name, ticks, counts)
   const execute = traces.handler(
     createExecute({
@@ -152,7 +152,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
       current.sinceNow.some(({ type, state }) => type === doc.type && state === doc.state) &&
       ['ready', 'untimed'].includes(classify(doc, clock.now()).kind),
     onDeleted: () => deletions.soon(),
-    onUndeclared: () => visit && resync.soon(), // one that is followed is listed every minute
+    onUndeclared: () => visit && resync.soon(), // a followed database is listed every minute
   })
   const checkpoints = visit?.checkpoints ?? createCheckpointStore(database, worker)
   const watch = new Watch({
@@ -194,14 +194,14 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     everyMs: resyncMs,
   })
 
-  /** What has a place in the feed. */
+  /** Types and states with a feed position of their own. */
   function placed({ sinceNow, table } = current): readonly TypeAndState[] {
     return [...sinceNow, ...(table.deletions ?? []).map(deletedOf)]
   }
 
-  /** What is handled now: after a deploy it may be more. */
+  /** Prepares a dispatch table: after a deploy it may have more handlers. */
   function workOut(table: DispatchTable) {
-    for (const pair of typesAndStatesOf(table)) counts.of(pair) // what has not happened yet is told, too
+    for (const pair of typesAndStatesOf(table)) counts.of(pair) // creates the counters, so that metrics show zeros
     const keyed = table.registrations.filter(({ options }) => options.key !== undefined)
     const sinceNow = table.registrations.filter(isSinceNow)
     return { table, keyed, sinceNow, classify: createClassify(table, (registration) => limits.isPaused(registration)) }
@@ -239,7 +239,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   return { counts, claims, delayQueue, dispatch, backlog, rowDispatcher, watch, resync, deletions }
 }
 
-/** Where handlers have keys, an id does not say whose the document is. */
+/** With keys, an id does not determine the worker of a document. */
 const withKeys = (partition: Partition, hasKeys: () => boolean): Partition => ({
   isOurs: (pair, key) => partition.isOurs(pair, key),
   isOursAnywhere: (id) => (hasKeys() && partition.hasEquals() ? undefined : partition.isOursAnywhere(id)),

@@ -2,13 +2,13 @@ import type { Clock } from '../core/clock.ts'
 import { Semaphore } from '../core/semaphore.ts'
 import { withTimeout } from '../core/timeout.ts'
 
-/** What was lost so often is to run without any other beside it. */
+/** A document that was lost this often runs without any other. */
 const ALONE = 2
 
 /**
- * Finds the document that processes die of. What was running when a worker was lost is suspected, and runs one at a time, in
- * all handlers of the process; and what was lost twice with nothing else running at all, so that a third loss is its
- * own doing.
+ * Finds the document that crashes processes. Documents that ran when a worker was lost are suspects. They run one at a
+ * time, across all handlers of the process. A document that was lost twice runs with nothing else beside it. So a third
+ * loss is its own fault.
  */
 export class Quarantine {
   readonly #suspects = new Semaphore(() => 1)
@@ -16,21 +16,21 @@ export class Quarantine {
   readonly #mostMs: number
   #running = 0
   #whenEmpty: (() => void) | undefined
-  /** While one runs alone. */
+  /** Set while a document runs alone. */
   #closed: { readonly opened: Promise<void>; readonly open: () => void } | undefined
 
-  /** @param mostMs the longest that one waits for all others, and they for it */
+  /** @param mostMs maximum wait of a lone document for all others, and of the others for it */
   constructor(clock: Clock, mostMs = 30_000) {
     this.#clock = clock
     this.#mostMs = mostMs
   }
 
-  /** Takes a suspect its way, when no other is on it. */
+  /** Runs a suspect when no other suspect runs. */
   apart<T>(way: () => Promise<T>): Promise<T> {
     return this.#suspects.run(way)
   }
 
-  /** Before a document is claimed, or its handler called: undefined if it may go on at once. Each needs one `leave`. */
+  /** Call before a claim or a handler: undefined if the document may continue at once. Each call needs one `leave`. */
   enter(timesLost: number): Promise<void> | undefined {
     if (timesLost >= ALONE) return this.#enterAlone()
     if (this.#closed) return this.#closed.opened.then(() => this.enter(timesLost))

@@ -7,15 +7,15 @@ import type { Doc } from '../couch/documents.ts'
 import type { Registration } from './types.ts'
 
 /**
- * The document that a handler gives, as it will be in CouchDB. What JavaScript lets through and the types do not is found
- * here, once: getters, proxies and a `toJSON` have had their say, and a later change has no effect. Throws `Reject`.
+ * Converts a handler's result to the document that CouchDB stores, and checks it, since JavaScript may break the types.
+ * Getters, proxies and `toJSON` are evaluated once; a later change has no effect. Throws `Reject`.
  */
 export function readNext(given: unknown, registration: Registration, machines: Machines): Doc & { state: string } {
   const { type, state, byMachine } = registration
   const who = `the handler of ${type} in ${state}`
   const next = plain(given, who)
   if (!isObject(next) || typeof next.state !== 'string' || next.type !== type) {
-    throw bad(`${who} gave ${described(next)}; expected a document of type ${type} with a state`)
+    throw bad(`${who} returned ${described(next)}; expected a document of type ${type} with a state`)
   }
   const declared = machines[type]
   if (!declared || byMachine || next.state === state) return next as Doc & { state: string }
@@ -25,7 +25,7 @@ export function readNext(given: unknown, registration: Registration, machines: M
   return next as Doc & { state: string }
 }
 
-/** Another document of the database. Throws `Reject`. */
+/** Converts another document that a handler writes. Throws `Reject`. */
 export function readOther(given: unknown, { type, state }: Registration): Doc {
   return plain(given, `the handler of ${type} in ${state}`) as Doc
 }
@@ -34,7 +34,7 @@ function plain(given: unknown, who: string): unknown {
   try {
     return jsonOf(given)
   } catch (thrown) {
-    throw new Reject('save_refused', `${who} gave what has no JSON: ${failureOf(thrown).reason}`)
+    throw new Reject('save_refused', `${who} returned a value without a JSON form: ${failureOf(thrown).reason}`)
   }
 }
 

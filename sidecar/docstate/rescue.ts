@@ -16,46 +16,51 @@ export interface RescueOptions {
   readonly log: Logger
 }
 
-/** A document that so many workers died of, by itself since the second, is what they died of. */
+/** After this many lost workers the document is at fault: since the second loss it runs alone. */
 const MOST_LOST = 3
 
 /**
- * Takes over an entry whose worker did not renew its claim for a whole lease. If its handler had not begun, it is free
- * again, as if nothing had been. If it had, it is unknown whether its effect happened: `park` leaves that to a person,
- * `retry` counts it as a failed try, after which the handler runs again with the same key, and by itself.
+ * Takes over an entry whose worker did not renew its claim for a full lease. If the handler had not begun, the entry is
+ * released unchanged. Otherwise it is unknown whether the effect happened. `park` leaves the decision to an operator.
+ * `retry` counts a failed attempt; then the handler runs again with the same key, in quarantine.
  */
 export function createRescue({ writeDoc, telemetry, clock, random, log }: RescueOptions): RunAttempt {
-  /** What is written of it, and told. */
-  function judge(attempt: Attempt, worker: string | undefined): { readonly doc: StoredDoc; readonly told: string } {
+  /** Decides what to write and to log. */
+  function judge(attempt: Attempt, worker: string | undefined): { readonly doc: StoredDoc; readonly text: string } {
     const { registration, before } = attempt
     const now = clock.now()
     if (before?.claim?.begun === false) {
-      return { doc: released(attempt), told: 'free again: its handler had not begun when its worker was lost' }
+      return { doc: released(attempt), text: 'released: its worker was lost before its handler began' }
     }
-    const reason = `the worker ${worker} did not renew its claim for a whole lease while it handled this`
+    const reason = `the worker ${worker} did not renew its claim for a whole lease while it ran the handler`
     if (registration.mode === 'unsafe' && registration.options.onLost === 'park') {
-      return { doc: parked(attempt, reason, now), told: 'parked: it is unknown whether its effect happened' }
+      return { doc: parked(attempt, reason, now), text: 'parked: it is unknown whether its handler took effect' }
     }
     const lost = timesLost(before) + 1
     if (lost >= MOST_LOST) {
-      const failure = { code: 'lost', reason: `${lost} workers were lost while they handled this; the last: ${reason}` }
-      return { doc: errored(attempt, failure, now), told: 'ended in error: its workers were lost too often' }
+      const failure = {
+        code: 'lost',
+        reason: `${lost} workers were lost while they ran the handler; the last: ${reason}`,
+      }
+      return { doc: errored(attempt, failure, now), text: 'failed for good: too many of its workers were lost' }
     }
     attempt.before = { state: registration.state, ...before, lost }
     const doc = failed(attempt, { code: 'lost', reason }, now, random)
-    const told =
-      doc.state === 'error' ? 'ended in error: its tries are used up' : 'tried again by itself: its worker was lost'
-    return { doc, told }
+    const text =
+      doc.state === 'error'
+        ? 'failed for good: no attempts are left'
+        : 'its worker was lost; the next attempt is isolated'
+    return { doc, text }
   }
 
   return async (attempt) => {
     const worker = attempt.before?.claim?.worker
-    const { doc, told } = judge(attempt, worker)
+    const { doc, text } = judge(attempt, worker)
     const { kind } = await writeDoc(attempt, doc)
     if (kind === 'stored' || kind === 'accepted') {
       const { type, state } = attempt.registration
       attempt.saved = true
-      log.warn({ doc: attempt.id, type, state, worker }, told)
+      log.warn({ doc: attempt.id, type, state, worker }, text)
       telemetry.counts.of(attempt.registration).inherited += 1
       telemetry.channel('claim:inherited')?.publish({ ...telemetry.of(attempt), worker: String(worker) })
       if (attempt.before?.claim?.begun !== false) telemetry.written(attempt)

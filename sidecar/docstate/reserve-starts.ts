@@ -9,7 +9,7 @@ import { withRetries } from '../couch/with-retries.ts'
 export interface ReserveStartsOptions {
   /** The control database, which all workers share. */
   readonly control: Database
-  /** Of the handler: `type/state`. */
+  /** Name of the handler: `type/state`. */
   readonly name: string
   readonly rate: Rate
   readonly clock: Clock
@@ -17,20 +17,20 @@ export interface ReserveStartsOptions {
   readonly log: Logger
 }
 
-/** So far ahead starts are reserved: as many in one write as there are in this time, or one. */
+/** One write reserves the starts within this time ahead, at least one. */
 const AHEAD_MS = 1000
-/** A time that is further away than any reservation was written by a clock that was wrong. */
+/** A stored time that is this much beyond any reservation was written by a wrong clock. */
 const WRONG_MS = 60_000
-/** Between a time that is reserved and what the handler does then lies a claim, longer or shorter. */
+/** Factor on the interval: a claim of varying length separates a reserved start from the handler's effect. */
 const SAFETY = 1.01
 
-/** Of the document that holds the next free start of a handler. */
+/** Id of the document that holds a handler's next free start. */
 export const limitId = (name: string): string => `limit:${name}`
 
 /**
- * Starts of one handler for all workers together, evenly apart ("generic cell rate algorithm"): a document in the control
- * database says when the next one is free, and who moves it on by a write has the times between. So no time is given twice,
- * and what a dead worker has reserved is lost with it, a second's worth at most.
+ * Reserves evenly spaced starts of one handler for all workers together ("generic cell rate algorithm"). A document in
+ * the control database holds the next free start. A worker that advances this time by a write owns the starts between.
+ * So no start is given twice. A dead worker loses its reserved starts, at most one second's worth.
  */
 export function createReserveStarts({ control, name, rate, clock, random, log }: ReserveStartsOptions): Reserve {
   const apartMs = (rate.perMs * SAFETY) / rate.count
@@ -41,7 +41,7 @@ export function createReserveStarts({ control, name, rate, clock, random, log }:
     const now = clock.now()
     const written = Date.parse(String(doc?.next_at))
     const isWrong = Number.isNaN(written) || written > now + apartMs + AHEAD_MS + WRONG_MS
-    const latest = doc?.apart_ms === apartMs ? Infinity : now + apartMs // the limit was another one
+    const latest = doc?.apart_ms === apartMs ? Infinity : now + apartMs // the limit has changed
     const first = isWrong ? now : Math.max(now, Math.min(written, latest))
     if (first > now + AHEAD_MS) {
       await clock.sleep(Math.min(first - now - AHEAD_MS / 2, WRONG_MS), signal)
@@ -60,14 +60,17 @@ export function createReserveStarts({ control, name, rate, clock, random, log }:
   }
 
   const onTrouble = ({ code, message }: CouchError, retryInMs: number) =>
-    log.warn({ handler: name, code, reason: message, retryInMs }, 'the limit of a handler cannot be written: it waits')
-  /** No error ends the waiting: without the document nothing may begin. */
+    log.warn(
+      { handler: name, code, reason: message, retryInMs },
+      'cannot write the rate limit of a handler; its documents wait',
+    )
+  /** Retries after every error: without the document no handler may begin. */
   const retryOf = ({ retry }: CouchError) => (retry === 'never' ? 'slowly' : retry)
 
   return async (most, signal) => {
     for (;;) {
-      const ask = () => reserve(most, signal)
-      const starts = await withRetries(ask, { clock, random, signal, retryOf, onTrouble })
+      const reserveStarts = () => reserve(most, signal)
+      const starts = await withRetries(reserveStarts, { clock, random, signal, retryOf, onTrouble })
       if (starts) return starts
     }
   }

@@ -20,53 +20,53 @@ import type { Outcome, Steps } from './types.ts'
 import { nextRev, withoutEffects } from './without-effects.ts'
 
 export interface RunOptions {
-  /** Which try it is; the tries before have failed. Default 1. */
+  /** Number of this attempt; the attempts before have failed. Default 1. */
   readonly attempt?: number
   /** Other documents of the database, for `ctx.find` and `ctx.put`. Default none. */
   readonly documents?: readonly Doc[]
-  /** Those of other databases, by their names, for `ctx.db`. Default none. */
+  /** Documents of other databases, by database name, for `ctx.db`. Default none. */
   readonly databases?: Readonly<Record<string, readonly Doc[]>>
-  /** Results of steps of earlier tries, for `ctx.once`. Default none. */
+  /** Results of steps of earlier attempts, for `ctx.once`. Default none. */
   readonly steps?: Steps
-  /** The name of the database. Default `test`. */
+  /** Name of the database. Default `test`. */
   readonly database?: string
-  /** What `ctx.mail.send` does, beside taking the message down: what it throws is thrown there. */
+  /** Called by `ctx.mail.send`, which throws what this function throws and otherwise records the message. */
   readonly onMail?: (message: Message) => void
 }
 
 export interface RunResult {
-  /** `next`, `nothing`, `failed` (tried again, or the last try), `rejected`, `claim-lost`, `stopped`. */
+  /** `next`, `nothing`, `failed` (retried, or the last attempt), `rejected`, `claim-lost`, `stopped`. */
   readonly outcome: Outcome['kind']
-  /** What the handler returned. */
+  /** The document that the handler returned. */
   readonly next: (Doc & { readonly state: string }) | undefined
-  /** What it threw. */
+  /** The error that the handler threw. */
   readonly failure: Failure | undefined
-  /** The document as CouchDB has it afterwards. */
+  /** The document as stored after the run. */
   readonly stored: StoredDoc
-  /** When the next try is due, if there is one. */
+  /** Time of the next attempt, if one is due. */
   readonly retryAt: Date | undefined
-  /** What it saved by `ctx.save`, in their order. */
+  /** Documents saved by `ctx.save`, in order. */
   readonly saved: readonly Doc[]
-  /** What it wrote by `ctx.put`. */
+  /** Documents written by `ctx.put`. */
   readonly put: readonly Doc[]
-  /** What it wrote by `ctx.db(…).put`. */
+  /** Documents written by `ctx.db(…).put`. */
   readonly putElsewhere: readonly { readonly database: string; readonly doc: Doc }[]
-  /** Results of its steps (`ctx.once`), those of earlier tries, too. */
+  /** Results of the steps (`ctx.once`), including those of earlier attempts. */
   readonly steps: Steps
   readonly mails: readonly Message[]
-  /** What it attached by `ctx.attach`, in their order. */
+  /** Attachments stored by `ctx.attach`, in order. */
   readonly attached: readonly { readonly name: string; readonly type: string; readonly body: Buffer }[]
   /** `ctx.key`. */
   readonly key: string
 }
 
 /**
- * Runs the handler for this document once, without a server, and tells what came of it: with the engine's own code for the
- * handler, its time limit, the check of what it returned, and the document that is stored.
+ * Runs the handler for this document once, without a server, and returns the outcome. It uses the engine's own code for
+ * the handler, its timeout, the check of its result, and the stored document.
  *
- * @param doc without a `_rev` it gets one; its attachments, and those of other documents, stand in it as CouchDB takes them:
+ * @param doc gets a `_rev` if it has none. Attachments, also of other documents, are inline as in CouchDB:
  * `_attachments: { 'photo.jpg': { content_type: 'image/jpeg', data: base64 } }`
- * @throws ConfigError if the handlers are faulty, or none of them is for this type and state
+ * @throws ConfigError if the handlers are faulty, or none is registered for this type and state
  * @example
  * const { next, mails } = await run(handlers, { _id: 'o', type: 'order', state: 'paid' }, { attempt: 2 })
  */
@@ -80,9 +80,9 @@ export async function run<M extends Machines>(
     ({ type, state }) => type === doc.type && state === doc.state,
   )
   if (!registration) {
-    const there = registrations.map(({ type, state }) => `${type} in state ${state}`).join(', ')
+    const handled = registrations.map(({ type, state }) => `${type} in state ${state}`).join(', ')
     throw new ConfigError([
-      `expected a handler for ${String(doc.type)} in state ${String(doc.state)}; there are: ${there}`,
+      `expected a handler for ${String(doc.type)} in state ${String(doc.state)}; there are: ${handled}`,
     ])
   }
   const { attempt: number = 1, documents = [], databases = {}, steps = {}, database: name = 'test', onMail } = options
@@ -144,7 +144,7 @@ export async function run<M extends Machines>(
 
 const withRev = (doc: Doc): StoredDoc => ({ ...withoutBodies(doc), _rev: doc._rev ?? nextRev(undefined) })
 
-/** As CouchDB answers: of attachments the bodies stand beside. */
+/** The document as CouchDB returns it: attachments without their bodies. */
 function withoutBodies(doc: Doc): Doc {
   if (!isObject(doc._attachments)) return doc
   const stubs = Object.entries(doc._attachments).map(([name, given]) => {

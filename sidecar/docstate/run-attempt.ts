@@ -1,16 +1,21 @@
 /**
- * The way of one document through its handler. Each attempt is in one of these states, and has one of these ends:
+ * The path of one document through its handler. Each attempt is in one of these states, and has one of these ends:
  *
- *     waiting ──> claiming ──> executing ──> saving ──> settled       saved, or written down for later
- *        │           │                         └──────> not-taken     CouchDB refuses every record
+ *     waiting ──> claiming ──> executing ──> saving ──> settled       saved, or recorded for later
+ *        │           │                         ├──────> not-taken     CouchDB refuses every record
+ *        │           │                         └──────> overtaken     another writer was first
  *        │           ├──> not-taken     CouchDB refuses the claim
  *        │           ├──> not-ours      another worker has won
- *        ├───────────┴──> look-again    it has changed meanwhile, has branches, or its holder is unknown
- *        ├──────────────> paused        its handler is paused: the list has it
+ *        │           ├──> overtaken     the claim grew too old, and was released
+ *        ├───────────┴──> look-again    the document has changed or has branches, or its claim holder is unknown
+ *        ├──────────────> paused        the handler is paused: a resync finds the document
  *        └──────────────> given-up      the sidecar stops
  *
- * Safe handlers need no claim. At most `concurrency` documents of one handler are in `executing`, and few more are claimed (`turns.ts`).
- * Who waits, waits for the documents of the same key (`keys.ts`), for a turn, and for a start within the limit, in this order.
+ * After `not-ours` and `overtaken` the document is read again: on a cluster, no row may bring its last revision.
+ *
+ * Safe handlers need no claim. At most `concurrency` documents of one handler are in `executing`, and few more are
+ * claimed (`turns.ts`). An attempt first waits for documents of the same key (`keys.ts`). Then it waits for a turn,
+ * then for a start within the limit.
  */
 import type { Claims } from './claims/claims.ts'
 import type { WinClaim } from './claims/win-claim.ts'
@@ -24,7 +29,7 @@ import type { Telemetry } from './telemetry.ts'
 import { Turns, type Turn } from './turns.ts'
 import type { Registration } from './types.ts'
 
-/** Takes one document all the way. */
+/** Runs one attempt to its end. */
 export type RunAttempt = (attempt: Attempt) => Promise<AttemptEnd>
 
 export interface RunAttemptOptions {
@@ -35,12 +40,12 @@ export interface RunAttemptOptions {
   readonly winClaim: WinClaim
   readonly execute: Execute
   readonly saveOutcome: SaveOutcome
-  /** One for all handlers of the process. */
+  /** Shared by all handlers of the process. */
   readonly quarantine: Quarantine
   readonly telemetry: Telemetry
-  /** Changes of the database that were not read yet. */
+  /** Number of changes of the database that were not read yet. */
   readonly unread: () => number
-  /** A clock that never jumps, milliseconds. */
+  /** A monotonic clock, milliseconds. */
   readonly ticks: () => number
   /** Aborted once no further handler may start. */
   readonly closing: AbortSignal

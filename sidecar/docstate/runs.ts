@@ -1,12 +1,12 @@
 /**
- * What handlers do at certain times, and about deleted documents. A run of these is a document of the control database, which goes from `run`
- * to `done`, or to `error`.
+ * Schedules and handlers for deleted documents. A run is a document of the control database, which goes from `run` to
+ * `done` or `error`.
  */
 import type { Machine } from '../../ddocs/machine.ts'
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 import type { Context, HandlerOptions } from './types.ts'
 
-/** When a schedule is due, and how its runs go. `docs/handler-options.md` is made from this. */
+/** Options of a schedule. `docs/handler-options.md` is generated from this interface. */
 export interface ScheduleOptions extends Pick<
   HandlerOptions,
   'timeout' | 'attempts' | 'backoff' | 'onLost' | 'priority' | 'version'
@@ -14,14 +14,14 @@ export interface ScheduleOptions extends Pick<
   /** Five fields (minute, hour, day of the month, month, day of the week), or `@hourly`, `@daily` and the like. */
   readonly cron: string
   /**
-   * Of the IANA database, such as `Europe/Berlin`.
+   * IANA time zone, such as `Europe/Berlin`.
    *
    * @default 'UTC'
    */
   readonly timeZone?: string
   /**
-   * What becomes of times that were due while no worker was there: `'once'` makes one run of them all, `'skip'` none. A time is
-   * missed a minute after it.
+   * Handling of times that were due while no worker ran: `'once'` makes one run for all of them, `'skip'` none. A time
+   * is missed one minute after it.
    *
    * @default 'once'
    */
@@ -31,7 +31,7 @@ export interface ScheduleOptions extends Pick<
 /** One run of a schedule: a document of the control database. */
 export interface ScheduledRun extends StoredDoc {
   readonly schedule: string
-  /** The time that was due: ISO 8601, UTC. Of several that were missed the last. */
+  /** The due time: ISO 8601, UTC. After several missed times, the last of them. */
   readonly due_at: string
 }
 
@@ -46,7 +46,7 @@ export interface Schedule {
   readonly handler: ScheduleHandler
 }
 
-/** A document that was deleted: what its last revision kept. */
+/** A deleted document, with the fields that its last revision kept. */
 export interface Tombstone extends StoredDoc {
   readonly _deleted: true
 }
@@ -55,21 +55,21 @@ export type DeletionHandler<D extends object = Doc> = (deleted: D & Tombstone, c
 
 export type DeletionOptions = Omit<HandlerOptions, 'since' | 'shadow' | 'key'>
 
-/** What is to be done where documents of a type are deleted. */
+/** A handler for deleted documents of a type. */
 export interface Deletion {
   readonly type: string
   readonly options: DeletionOptions
   readonly handler: DeletionHandler
 }
 
-/** The type of the document that a deletion makes. */
+/** The type of the run document for a deletion. */
 export const deletionType = (type: string): string => `deletion/${type}`
 
 const WEEK_MS = 7 * 24 * 3_600_000
 
 /**
- * What follows the state `run` of documents that the sidecar itself makes for a run: they are kept for a week, or four if they have failed, and
- * deleted in `over`.
+ * The states after `run` of run documents that the sidecar creates. They are kept for a week, failed ones for four
+ * weeks, and deleted in `over`.
  */
 export const AFTER_RUN = {
   done: { next: { over: 'sidecar' }, timeout: { afterMs: WEEK_MS, next: 'over' } },

@@ -23,10 +23,10 @@ export interface SaveOutcomeOptions {
   readonly log: Logger
 }
 
-/** Writes down what came of a run. The only writer of outcomes. */
+/** Saves the outcome of a run. No other part writes outcomes. */
 export type SaveOutcome = (attempt: Attempt, outcome: Outcome) => Promise<AttemptEnd>
 
-const LOST: Failure = { code: 'lost', reason: 'its worker stopped before it was done' }
+const LOST: Failure = { code: 'lost', reason: 'the worker stopped before the handler had finished' }
 
 export function createSaveOutcome({
   writeDoc,
@@ -38,10 +38,10 @@ export function createSaveOutcome({
   random,
   log,
 }: SaveOutcomeOptions): SaveOutcome {
-  /** The document that says it, or undefined where there is nothing to say. */
+  /** The document that records the outcome; undefined if nothing has to be saved. */
   function documentFor(attempt: Attempt, outcome: Outcome, now: number): Doc | undefined {
     const { mode, options } = attempt.registration
-    if (attempt.left) return undefined // it has no say about the state it has left
+    if (attempt.left) return undefined // the handler has left the state: its outcome no longer applies
     switch (outcome.kind) {
       case 'next':
         return saved(attempt, uponNow(attempt, outcome.doc), machines, now)
@@ -80,7 +80,7 @@ export function createSaveOutcome({
         log.warn(ids, 'the sidecar stopped while the result was being saved: whether it is saved is unknown')
         throw thrown
       } finally {
-        claims.drop(attempt) // before anything else may write: what is saved is let go of, not renewed
+        claims.drop(attempt) // within the mutex: no renewal may follow the save
       }
     })
 
@@ -92,7 +92,7 @@ export function createSaveOutcome({
     if (written?.kind === 'refused')
       log.error({ ...ids, ...written.failure }, 'CouchDB refuses every record of the outcome')
     else if (outcome.kind === 'claim-lost' || (written?.kind === 'lost' && mode === 'unsafe')) {
-      log.warn(ids, 'the document was taken over while its handler ran; its outcome is not saved')
+      log.warn(ids, 'another worker took the document over while its handler ran; its outcome is not saved')
     }
     if (written?.kind === 'refused') return 'not-taken'
     return outcome.kind === 'claim-lost' && !attempt.left ? 'look-again' : 'settled' // our claim may still stand in it

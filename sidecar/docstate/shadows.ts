@@ -17,27 +17,27 @@ import { withoutEffects, type Withheld } from './without-effects.ts'
 export interface ShadowsOptions {
   readonly database: Database
   readonly table: () => DispatchTable
-  /** Whether this worker is the one to try a handler out on a document. */
+  /** Whether this worker runs a shadow handler on a document. */
   readonly isOurs: (pair: TypeAndState, id: string) => boolean
   readonly telemetry: Telemetry
   readonly events: Events
   readonly clock: Clock
   readonly log: Logger
-  /** Breaks off every request. */
+  /** Cancels every request. */
   readonly signal: AbortSignal
-  /** Aborted once no further handler may start: those that run are told to stop. */
+  /** Aborted once no further handler may start; running shadow handlers are stopped. */
   readonly closing: AbortSignal
 }
 
-/** Handlers that are tried out: they run beside everything else, and hold up nothing. */
+/** Handlers whose effects are withheld. They run beside all others and delay nothing. */
 export interface Shadows {
-  /** A document came by, or is taken by another handler: runs those for its state, if they have not had this entry. */
+  /** Runs the shadow handlers for the document's state, unless they have already run for this entry. */
   offer(doc: StoredDoc): void
 }
 
-/** So many documents of one handler wait; those that come then are left out. */
+/** Maximum waiting documents of a handler; further ones are skipped. */
 const MOST_WAITING = 1000
-/** So many entries are remembered that a handler has had. */
+/** Maximum remembered entries that a handler has run for. */
 const MOST_KNOWN = 10_000
 
 export function createShadows(options: ShadowsOptions): Shadows {
@@ -67,10 +67,10 @@ export function createShadows(options: ShadowsOptions): Shadows {
       const attempt = new Attempt(registration, doc, randomUUID())
       const stopListening = onAbort(closing, () => attempt.stop(new Error('the sidecar stops')))
       const outcome = await execute(attempt).finally(stopListening)
-      if (outcome.kind !== 'stopped') tell(doc, outcome, withheld)
+      if (outcome.kind !== 'stopped') report(doc, outcome, withheld)
     }
 
-    function tell(
+    function report(
       { _id: id }: StoredDoc,
       outcome: Outcome,
       { saved, put, putElsewhere, mails, attached }: Withheld,
@@ -101,7 +101,7 @@ export function createShadows(options: ShadowsOptions): Shadows {
       if (entry === known.get(doc._id)) return
       if (semaphore.waiting >= MOST_WAITING) {
         if (!isLeftOut)
-          log.warn({ type, state }, 'documents come faster than their shadow handler runs: some are left out')
+          log.warn({ type, state }, 'documents arrive faster than their shadow handler runs: some are skipped')
         isLeftOut = true
         return
       }
@@ -111,7 +111,7 @@ export function createShadows(options: ShadowsOptions): Shadows {
       void semaphore
         .run(() => run(doc), false, closing)
         .catch((err: unknown) => {
-          if (!closing.aborted) log.error({ doc: doc._id, err }, 'internal error: a shadow handler broke off')
+          if (!closing.aborted) log.error({ doc: doc._id, err }, 'internal error: a shadow handler failed')
         })
     }
   }
@@ -130,7 +130,7 @@ export function createShadows(options: ShadowsOptions): Shadows {
   }
 }
 
-/** The revision with which the entry began; where the next one only wrote down when the state ends, that of before. */
+/** The revision with which the entry began. A revision that only records the state's timeout does not count. */
 function entryOf(doc: StoredDoc, before: string | undefined): string {
   const { entry = doc._rev, timeout_at } = docstateOf(doc) ?? {}
   const isNext = before !== undefined && parseInt(entry) === parseInt(before) + 1

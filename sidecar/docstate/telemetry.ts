@@ -5,20 +5,20 @@ import { docstateOf } from './classify.ts'
 import { Counters } from './counters.ts'
 import { entryKey, failedTries, type Attempt } from './attempt.ts'
 
-/** What the engine of one database tells its subscribers. */
+/** Events and counters of the engine of one database. */
 export interface Telemetry {
   readonly database: string
-  /** How often it has done what, with or without subscribers. */
+  /** Counters, which need no subscribers. */
   readonly counts: Counters
-  /** The channel, if it has a subscriber. One look-up: what stands behind `?.` is not made without one. */
+  /** The channel, if it has a subscriber. Use `?.`: without a subscriber, no event is built. */
   channel<K extends keyof EventMap>(name: K): Channel<EventMap[K]> | undefined
-  /** What every event says of a document. */
+  /** The fields that every event of a document has. */
   of(attempt: Attempt): OfDocument
-  /** An attempt's document was written: tells, and counts, what it says became of it. */
+  /** Counts and publishes the outcome that an attempt's document records, after its write. */
   written(attempt: Attempt): void
 }
 
-/** @param ticks of the clock, milliseconds */
+/** @param ticks monotonic clock, milliseconds */
 export function createTelemetry(
   events: Events,
   database: string,
@@ -27,7 +27,7 @@ export function createTelemetry(
 ): Telemetry {
   const of = ({ id, registration: { type, state } }: Attempt): OfDocument => ({ database, id, type, state })
 
-  /** The entry is over. */
+  /** Publishes the end of an entry. */
   function ended(attempt: Attempt, failure?: Failure): void {
     const { doc, registration } = attempt
     events.channel('entry:ended')?.publish({
@@ -75,6 +75,6 @@ export function createTelemetry(
   return { database, counts, channel: (name) => events.channel(name), of, written }
 }
 
-/** Its entry goes on, in the state as it is called now. */
+/** Whether only the state's name changed: the entry continues. */
 const isRenamed = ({ doc, registration: { byMachine, state } }: Attempt): boolean =>
   byMachine === 'rename' && doc.state !== state && docstateOf(doc)?.failed_in === undefined

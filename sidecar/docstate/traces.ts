@@ -7,23 +7,23 @@ import type { MailBinding } from './mail.ts'
 import type { RunAttempt } from './run-attempt.ts'
 import type { SaveOutcome } from './save-outcome.ts'
 
-/** Spans around the parts of a document's way. Each takes a part and gives the same part, traced. */
+/** Adds spans to the steps of an attempt. Each method returns its step with tracing. */
 export interface Traces {
-  /** From the time it is taken up, through the wait for its turn, to its save: the others are its children. */
+  /** Span from taking a document, through the wait for its turn, to its save. The other spans are its children. */
   attempt(run: RunAttempt): RunAttempt
   claim(win: WinClaim): WinClaim
-  /** What the handler does is within it: spans that it or its libraries make are children. */
+  /** Span of the handler. Spans that the handler or its libraries create are its children. */
   handler(execute: Execute): Execute
   save(save: SaveOutcome): SaveOutcome
   mail(binding: MailBinding): MailBinding
 }
 
 const same = <T>(part: T): T => part
-/** Where there is no tracer, nothing stands between the parts. */
+/** Without a tracer, the steps stay as they are. */
 export const untraced: Traces = { attempt: same, claim: same, handler: same, save: same, mail: same }
 
 export function createTraces(tracing: Tracing, database: string): Traces {
-  /** Of the attempts that are under way. */
+  /** Traces of the attempts under way. */
   const traces = new WeakMap<Attempt, Trace>()
   const nameOf = ({ registration: { type, state } }: Attempt) => `${type}/${state}`
 

@@ -10,15 +10,15 @@ import type { Registry } from '../workers/registry.ts'
 import type { Mail } from './mail.ts'
 
 /**
- * The words of the house.
+ * Glossary.
  *
  * entry    one arrival of a document in a state. It begins when the document is written in that state without a
- *          `docstate` field for it, and ends when it leaves, is marked handled, or fails for good.
+ *          `docstate` for it. It ends when the document leaves the state, is marked handled, or fails for good.
  * claim    the right to run an unsafe handler on an entry, won by an MVCC write on the document.
- * lease    how long a claim is believed without a renewal. Judged by the watcher's own clock.
- * lost     an entry whose claim was not renewed for a whole lease: its worker died or was cut off.
- * begun    said by a claim before the handler is called: of any other lost entry nothing has happened.
- * parked   a lost entry whose handler had begun: it waits for a person, because it is unknown whether its effect happened.
+ * lease    after this time without a renewal, another worker may take over a claim. Each worker uses its own clock.
+ * lost     an entry whose claim was not renewed for a full lease: its worker died or was cut off.
+ * begun    stated by a claim before the handler is called. A lost entry that has not begun has had no effect.
+ * parked   a lost entry whose handler had begun. It waits for an operator, since its effect may have happened.
  */
 
 export type Mode = 'safe' | 'unsafe'
@@ -26,162 +26,164 @@ export type Mode = 'safe' | 'unsafe'
 export interface Claim {
   /** Name of the worker (`SIDECAR_NAME`). */
   readonly worker: string
-  /** Identifies the claim of one process: no other has the same. */
+  /** Identifies the claim of one process; unique across all processes. */
   readonly token: string
-  /** When it was won or last renewed. For people: no decision compares it with another clock. */
+  /** Time of the claim or its last renewal. For operators only: no decision compares it with another clock. */
   readonly at: string
   readonly lease_ms: number
-  /** `false`: the handler has not begun. Otherwise it may have, as of any claim of an earlier version. */
+  /** `false`: the handler has not begun. Otherwise it may have begun; earlier versions do not write this field. */
   readonly begun?: boolean
-  /** Of the handler. */
+  /** Version of the handler. */
   readonly version?: string
 }
 
-/** What a person did, and how to take it back. */
+/** A discard by an operator, and the data to undo it. */
 export interface Discarded {
   readonly at: string
   readonly by: string
-  /** How it stood, where it was not in `error`: what else was in its `docstate`. */
+  /** The other fields of `docstate` before the discard, if the document was not in `error`. */
   readonly before?: Partial<Docstate>
 }
 
 /**
- * The engine's own field, `docstate`, on a document that is being handled, waits for another try, or went wrong. It
- * speaks of the state named in it; in any other state it is a remnant and counts for nothing.
+ * The engine's own field, `docstate`, on a document that is being handled, waits for a retry, or has failed. It applies
+ * to the state named in it. In any other state it is a remnant and is ignored.
  */
 export interface Docstate {
   readonly state: string
-  /** The revision with which the entry began: with the id and the state, the stable part of `ctx.key`. */
+  /** The revision with which the entry began. With the id and the state it is the stable part of `ctx.key`. */
   readonly entry?: string
-  /** What the state was called when the entry began, if it has been renamed since: so the key stays. */
+  /** Name of the state when the entry began, if it was renamed since: this keeps `ctx.key` stable. */
   readonly entered_in?: string
   readonly claim?: Claim
-  /** Tries that failed. */
+  /** Number of failed attempts. */
   readonly attempts?: number
-  /** When the first of them did. */
+  /** Time of the first failed attempt. */
   readonly failing_since?: string
-  /** Workers that were lost while its handler ran: since then it runs by itself, one such document at a time. */
+  /** Workers lost while the handler ran. Since then the document is isolated: one such document runs at a time. */
   readonly lost?: number
   readonly failure?: Failure & { readonly at: string; readonly version?: string }
-  /** Not before this time: the next try. */
+  /** Earliest time of the next attempt. */
   readonly retry_at?: string
-  /** When the machine's timeout moves the document on. */
+  /** Time at which the machine's timeout moves the document on. */
   readonly timeout_at?: string
-  /** A worker was lost in the middle; an operator decides (`couchdb-sidecar retry`). */
+  /** Set if a worker was lost while the handler ran: an operator decides (`couchdb-sidecar retry`). */
   readonly parked?: { readonly at: string; readonly reason: string }
-  /** The handler is done with this entry although the document stays in the state. */
+  /** Time at which the handler finished with this entry, although the document stays in the state. */
   readonly handled?: string
-  /** Of a deleted leaf: a write beside another worker's, taken back. */
+  /** On a deleted leaf: a write beside another worker's, which its worker took back. */
   readonly yielded?: boolean
-  /** Of a deleted leaf: what stood in it is in another one (`resolve.ts`). */
+  /** On a deleted leaf: its content is merged into another leaf (`resolve.ts`). */
   readonly merged?: boolean
-  /** Revisions that stood beside this one and are in it. The next write of the engine drops it. */
+  /** Conflicting revisions that are merged into this one. The engine's next write drops the field. */
   readonly merges?: readonly string[]
-  /** In `error`: the state in which it failed, to which `retry` brings it back. */
+  /** In `error`: the state in which the document failed. `retry` brings it back to this state. */
   readonly failed_in?: string
-  /** In `error` by a person (`couchdb-sidecar discard`). */
+  /** In `error`: set if an operator discarded the document (`couchdb-sidecar discard`). */
   readonly discarded?: Discarded
-  /** Brought back by a person (`couchdb-sidecar retry`). The next write of the engine drops it. */
+  /** Set if an operator retried the document (`couchdb-sidecar retry`). The engine's next write drops the field. */
   readonly retried?: { readonly at: string; readonly by: string }
-  /** Put into this state by a person. The next write of the engine drops it. */
+  /** Set if an operator put the document into this state. The engine's next write drops the field. */
   readonly asked?: { readonly at: string; readonly by: string }
-  /** Effects that were seen to happen (Message-IDs), so that another try does not repeat them. */
+  /** Effects that happened (Message-IDs), so that a later attempt does not repeat them. */
   readonly done?: readonly string[]
-  /** What came of the steps of its handler (`ctx.once`), by their names. */
+  /** Results of the handler's steps (`ctx.once`), by step name. */
   readonly steps?: Steps
 }
 
 /** Results of steps, as JSON. */
 export type Steps = Readonly<Record<string, unknown>>
 
-/** How a handler runs. `docs/handler-options.md` is made from this. */
+/** Options of a handler. `docs/handler-options.md` is generated from this interface. */
 export interface HandlerOptions<D extends object = Doc> {
   /**
-   * How long a run may last, such as `90s`, `30m` or `24h`. Then `ctx.signal` aborts, and the try has failed with the code
-   * `timeout`. What the run still does counts for nothing, and holds up no other document; the log names it.
+   * Maximum duration of a run, such as `90s`, `30m` or `24h`. Then `ctx.signal` aborts, and the attempt fails with the
+   * code `timeout`. If the run continues, its result is ignored, it delays no other document, and the log names it.
    *
    * @default '5m'
    */
   readonly timeout?: Duration
   /**
-   * How many documents of this handler run at the same time in this process.
+   * Maximum documents of this handler that run at the same time in this process.
    *
    * @default 32
    */
   readonly concurrency?: number
   /**
-   * How many run at the same time in all workers together. Each has its part, so that a worker that comes or goes may
-   * make it one more or less for a moment.
+   * Maximum documents that run at the same time in all workers together. Each worker has a share. When a worker joins
+   * or leaves, the total may be off by one for a moment.
    *
    * @default undefined
    */
   readonly globalConcurrency?: number
   /**
-   * Documents of one database for which this returns the same text run one after the other, in all workers together, in no
-   * certain order. `undefined`: the document waits for no other. What it throws puts the document into `error`.
+   * Documents of one database with the same key run one at a time, across all workers, in no certain order.
+   * `undefined`: the document waits for no other. If the function throws, the document goes to `error`.
    *
    * @default undefined
    */
   readonly key?: (doc: D & StoredDoc) => string | number | undefined
   /**
-   * At most `count` runs begin in each `per`, such as `1m`, in all workers and databases together, evenly apart. Waiting costs no
-   * try, and takes no turn of another handler.
+   * At most `count` runs begin in each `per`, such as `1m`, across all workers and databases, evenly spaced. Waiting
+   * costs no attempt, and takes no turn of another handler.
    *
    * @default undefined
    */
   readonly limit?: { readonly count: number; readonly per: Duration }
   /**
-   * Tries before the document goes to `error`. With the default `backoff` they last a day.
+   * Number of attempts before the document goes to `error`. With the default `backoff` they last a day.
    *
    * @default 20
    */
   readonly attempts?: number
   /**
-   * Wait between two tries, in milliseconds: doubles from `baseMs` to `capMs`, and up to a quarter more at random. A handler
-   * that knows better throws `RetryLater`.
+   * Wait between two attempts, in milliseconds. It doubles from `baseMs` to `capMs`, plus up to a quarter at random. A
+   * handler that knows a better time throws `RetryLater`.
    *
    * @default { baseMs: 1000, capMs: 14_400_000 }
    */
   readonly backoff?: Partial<Backoff>
   /**
-   * Unsafe handlers only. What becomes of a document whose worker was lost while its handler ran: `'park'` leaves it to a
-   * person, `'retry'` runs it again with the same `ctx.key`.
+   * Unsafe handlers only: applies if a worker was lost while the handler ran. `'park'` leaves the document to an
+   * operator; `'retry'` runs the handler again with the same `ctx.key`.
    *
    * @default 'park'
    */
   readonly onLost?: 'park' | 'retry'
   /**
-   * From 0 to 9, the lower the sooner. While documents of a handler wait for their turn, those with higher numbers get what it
-   * leaves of 32 runs at once in this process, and at least one.
+   * From 0 (first) to 9 (last). While a handler's documents wait for a turn, handlers with higher numbers get fewer
+   * runs. They get the rest of 32 concurrent runs in this process, and at least one.
    *
    * @default 5
    */
   readonly priority?: number
   /**
-   * `'now'` leaves alone what was in the state before the first worker had this handler. What is written in the state later, and
-   * what is changed in it, is new.
+   * `'now'` ignores documents that were in the state before the first worker had this handler. Documents that enter the
+   * state later, or change in it, are new.
    *
    * @default 'beginning'
    */
   readonly since?: 'beginning' | 'now'
   /**
-   * Tries the handler out, alone or beside another one for the same state: it runs on documents as they come, but what it
-   * returns, saves, puts and mails is withheld, and only told in the log, in the metrics and by the event `handler:withheld`. What it
-   * calls by itself happens, unless it looks at `ctx.isShadow`. It runs once for an entry, unless the worker is
-   * started again, and not for what comes too fast. Of the other options `timeout` and `concurrency` hold.
+   * Tries the handler out, alone or beside another one for the same state. It runs on real documents, but its results,
+   * saves, puts and mails are withheld. They only appear in the log, in the metrics and in the event
+   * `handler:withheld`. Other calls of the handler take effect, unless it checks `ctx.isShadow`. It runs once for an
+   * entry, and again only after a restart of the worker. Documents that arrive too fast are skipped. Only the options
+   * `timeout` and `concurrency` apply.
    *
    * @default false
    */
   readonly shadow?: boolean
   /**
-   * Of the handler's code, such as the name of a release: it stands in claims and failures, which so tell which code was it.
+   * Version of the handler's code, such as the name of a release. Claims and failures contain it, so they show which
+   * code ran.
    *
    * @default undefined
    */
   readonly version?: string
 }
 
-/** The options of a handler, each with its value. Times in milliseconds. */
+/** The options of a handler with all defaults applied. Times in milliseconds. */
 export interface ResolvedOptions extends Required<
   Pick<HandlerOptions, 'concurrency' | 'attempts' | 'onLost' | 'priority' | 'since' | 'shadow'>
 > {
@@ -193,57 +195,59 @@ export interface ResolvedOptions extends Required<
   readonly version?: string | undefined
 }
 
-/** What a handler gets beside the document. */
+/** The second argument of a handler, after the document. */
 export interface Context {
-  /** Name of the database that the document is in. */
+  /** Name of the document's database. */
   readonly database: string
-  /** The same for every try of one entry, and for no other: give it to the mail or payment provider. */
+  /** The same in every attempt of one entry, and unique to it: give it to the mail or payment provider. */
   readonly key: string
-  /** 1 for the first try. */
+  /** Number of this attempt; 1 for the first. */
   readonly attempt: number
   /**
-   * Aborts when its time is up, the claim is lost, or the sidecar stops: start no further effect then. And when the
-   * handler has ended. Give it to all that you wait for: `fetch(url, { signal: ctx.signal })`.
+   * Aborts when the timeout is over, the claim is lost, or the sidecar stops: start no further effect then. It also
+   * aborts when the handler has ended. Pass it to all that you wait for: `fetch(url, { signal: ctx.signal })`.
    */
   readonly signal: AbortSignal
-  /** What this run does through the context is withheld (`shadow`): leave out other effects. */
+  /** True if the effects of this run through the context are withheld (`shadow`): leave out other effects. */
   readonly isShadow: boolean
   readonly log: Logger
   readonly mail: Mail
-  /** Who is there in a role; to register, and to be told of changes: with `ctx.signal` until the handler ends. */
+  /** Workers of a role: list them, register, or subscribe to changes. Pass `ctx.signal` to end with the handler. */
   readonly workers: Registry
-  /** What the sidecar tells of its own life, and channels of your own: with `ctx.signal` until the handler ends. */
+  /** Events of the sidecar, and channels of your own. Pass `ctx.signal` to end with the handler. */
   readonly events: Events
   /**
-   * Saves the document itself before the handler ends; returns it as stored. In another state that ends the entry: what
-   * the handler returns or throws afterwards counts for nothing. Throws if the claim is lost.
+   * Saves the document before the handler ends, and returns it as stored. A save in another state ends the entry: later
+   * results and errors of the handler are ignored. Throws if the claim is lost.
    */
   save<D extends Doc>(doc: D): Promise<D & StoredDoc>
-  /** Another document of the same database; `undefined` if it is not there. */
+  /** Another document of the same database; `undefined` if it does not exist. */
   find(id: string): Promise<StoredDoc | undefined>
   /** Writes another document of the same database. Throws `CouchError` with code `conflict` if it has changed. */
   put<D extends Doc>(doc: D): Promise<D & StoredDoc>
   /** Another database of the same server. */
   db(name: string): OtherDatabase
-  /** An attachment of the document, as a stream; `undefined` if it has none of that name. Throws `CouchError`. */
+  /** An attachment of the document, as a stream; `undefined` if it does not exist. Throws `CouchError`. */
   attachment(name: string): Promise<Attachment | undefined>
   /**
-   * Attaches to the document, in place of what it has of that name, and keeps the claim. What was attached stays attached: what the
-   * handler returns takes nothing of it away. Throws if the claim is lost, `Reject` if CouchDB refuses it, and what the stream throws.
+   * Stores an attachment in the document, or replaces the one of that name, and keeps the claim. The attachment stays:
+   * the handler's result does not remove it. Throws if the claim is lost, `Reject` if CouchDB refuses the attachment,
+   * and the errors of the stream.
    *
-   * @param type MIME, default `application/octet-stream`
+   * @param type MIME type, default `application/octet-stream`
    * @example
    * const answer = await fetch(photo.url, { signal: ctx.signal })
    * await ctx.attach('photo.jpg', answer.body!, 'image/jpeg')
    */
   attach(name: string, body: AttachmentBody, type?: string): Promise<void>
   /**
-   * Runs a step at most once for this entry, as far as anyone can know: what it returns is saved in the document before it is
-   * returned here, and a later try gets it without running the step again. Only where a worker is lost, or the save, between the effect
-   * and its save, it is not known: then an unsafe handler's document is parked, or tried again with the same key.
+   * Runs a step at most once for this entry, as far as this can be known. The result is saved in the document before
+   * `once` returns it. A later attempt gets the result without running the step again. The outcome is unknown only if
+   * the worker or the save is lost after the effect. An unsafe handler's document is then parked, or retried with the
+   * same key.
    *
-   * @param name of the step, up to 100 characters: another one has another result
-   * @param step gets a key that is the same on every try, for the API that it calls; what it returns has to be JSON
+   * @param name of the step, up to 100 characters; each name has its own result
+   * @param step gets a key for the API that it calls, the same in every attempt; its result must be JSON
    * @example
    * const charge = await ctx.once('charge', (key) => stripe.charges.create(order.total, { idempotencyKey: key }))
    */
@@ -251,50 +255,52 @@ export interface Context {
 }
 
 export interface Attachment {
-  /** MIME. */
+  /** MIME type. */
   readonly type: string
-  /** Read it before the handler ends. Breaks off with `CouchError`. */
+  /** Read it before the handler ends. Fails with `CouchError`. */
   readonly body: Readable
 }
 
-/** Streams, also those of `fetch`. One of more than a megabyte that CouchDB does not take at once fails the try. */
+/**
+ * Text, bytes or a stream, also of `fetch`. A stream above a megabyte is sent only once: a failure fails the attempt.
+ */
 export type AttachmentBody = string | Uint8Array | AsyncIterable<Uint8Array | string>
 
-/** A database beside the one that the document is in, for handlers. */
+/** Another database of the server, for handlers. */
 export interface OtherDatabase {
   readonly name: string
-  /** `undefined` if it is not there, or the database is not. Throws `CouchError`. */
+  /** A document; `undefined` if the document or the database does not exist. Throws `CouchError`. */
   find(id: string): Promise<StoredDoc | undefined>
-  /** Throws `CouchError`: with code `conflict` if it has changed, with `not_found` where there is no such database. */
+  /** Writes a document. Throws `CouchError`: `conflict` if it has changed, `not_found` without such a database. */
   put<D extends Doc>(doc: D): Promise<D & StoredDoc>
-  /** As a stream; `undefined` if the document has none of that name, or is not there. Throws `CouchError`. */
+  /** An attachment, as a stream; `undefined` if the attachment or the document does not exist. Throws `CouchError`. */
   attachment(id: string, name: string): Promise<Attachment | undefined>
 }
 
 export type Handler = (doc: StoredDoc, ctx: Context) => Promise<Doc | void>
 
-/** One line of the dispatch table. */
+/** One row of the dispatch table. */
 export interface Registration {
   readonly type: string
   readonly state: string
   readonly mode: Mode
   readonly handler: Handler
   readonly options: ResolvedOptions
-  /** Made from the machine: moves on what has been in the state for its time, or brings it to the state's name of now. */
+  /** Made from the machine: `timeout` moves documents on after their time, `rename` into the state's new name. */
   readonly byMachine?: 'timeout' | 'rename'
 }
 
-/** What came of one run, closed: one function makes it from the run, one turns it into a document. */
+/** Outcome of one run, a closed union: one function makes it from the run, one turns it into a document. */
 export type Outcome =
   | { readonly kind: 'next'; readonly doc: Doc }
-  | { readonly kind: 'nothing' } // returned nothing: saved by itself, or done without leaving the state
+  | { readonly kind: 'nothing' } // returned nothing: saved by the handler, or done without leaving the state
   | {
       readonly kind: 'failed'
       readonly failure: Failure
       readonly stack: string | undefined
-      /** When to try again: at this time, or so many milliseconds from now. Undefined: after the handler's backoff. */
+      /** Time of the next attempt, or milliseconds until then. Undefined: after the handler's backoff. */
       readonly again?: Date | number | undefined
     }
   | { readonly kind: 'rejected'; readonly failure: Failure }
-  | { readonly kind: 'claim-lost' } // another worker has the document now; what we know no longer counts
+  | { readonly kind: 'claim-lost' } // another worker has the document now; this run's knowledge is outdated
   | { readonly kind: 'stopped' } // did not end within the grace period

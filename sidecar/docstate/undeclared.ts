@@ -1,6 +1,6 @@
 /**
- * Documents in a state that the machine of their type does not declare: the state was renamed, or written with a
- * mistyped name. No handler takes them, and the guard lets no client move them, so they are counted and named.
+ * Documents in a state that the machine of their type does not declare: the state was renamed or mistyped. No handler
+ * takes these documents, and `validate_doc_update` lets no client move them. So they are counted and named.
  */
 import { isObject } from '../../ddocs/lib/document.ts'
 import type { Machines } from '../../ddocs/machine.ts'
@@ -12,7 +12,7 @@ export interface UndeclaredCount {
   readonly count: number
 }
 
-/** False for a type without a machine. `machines` may be what stands in a design document. */
+/** Whether the machine lacks the state; false without a machine. `machines` may come from a design document. */
 export function isUndeclared(machines: Machines, type: string, state: string): boolean {
   const machine = Object.hasOwn(machines, type) ? machines[type] : undefined
   if (!isObject(machine) || Object.hasOwn(machine, state)) return false
@@ -20,11 +20,11 @@ export function isUndeclared(machines: Machines, type: string, state: string): b
   return !(state === 'error' && mayFail)
 }
 
-/** Of counts of any kind those in undeclared states, added up for each type and state. */
+/** Counts of documents in undeclared states, added up by type and state. */
 export const undeclaredIn = (counts: readonly UndeclaredCount[], machines: Machines): UndeclaredCount[] =>
   addUp(counts.filter(({ type, state }) => isUndeclared(machines, type, state)))
 
-/** One for each type and state. */
+/** One count for each type and state. */
 export function addUp(counts: Iterable<UndeclaredCount>): UndeclaredCount[] {
   const sums = new Map<string, UndeclaredCount>()
   for (const { type, state, count } of counts) {
@@ -34,7 +34,7 @@ export function addUp(counts: Iterable<UndeclaredCount>): UndeclaredCount[] {
   return [...sums.values()]
 }
 
-/** For the end of a sentence that names such a state. */
+/** The declared states, for the end of a sentence that names an undeclared one. */
 export function declaredStates(machines: Machines, type: string, state: string): string {
   const states = Object.keys(machines[type] ?? {})
   return `${states.join(', ') || 'none'}${didYouMean(state, states)}`

@@ -2,16 +2,16 @@ import { LeaseWatch } from './claims/lease-watch.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { docstateOf, isClaim } from './classify.ts'
 
-/** What is waited for longer than a visit takes: since when claims of others stand still, and what a person has to mend. */
+/** Waits that outlast a visit: for claims of other workers, and for conflicts that an operator must fix. */
 export interface Waits {
   readonly leases: LeaseWatch
   readonly branches: BranchLeases
   readonly stuck: Stuck
-  /** How much there is. */
+  /** Number of waits. */
   readonly size: number
 }
 
-/** @param ticks of a clock that never jumps, in milliseconds */
+/** @param ticks monotonic clock, milliseconds */
 export function createWaits(ticks: () => number): Waits {
   const [leases, branches, stuck] = [new LeaseWatch(ticks), new BranchLeases(ticks), new Stuck(ticks)]
   return {
@@ -33,8 +33,8 @@ interface Entry {
 }
 
 /**
- * Conflicts that cannot be resolved until a person does something: each is told once, and tried again later and later,
- * or when the document has changed. Of too many the first are forgotten, and told again.
+ * Conflicts that an operator must fix. Each is reported once. It is retried at growing intervals, or when the document
+ * has changed. If too many exist, the oldest are forgotten, and reported again.
  */
 export class Stuck {
   readonly #entries = new Map<string, Entry>()
@@ -44,18 +44,18 @@ export class Stuck {
     this.#ticks = ticks
   }
 
-  /** How many there are. */
+  /** Number of stuck conflicts. */
   get size(): number {
     return this.#entries.size
   }
 
-  /** How long it is to be left alone as it is now, in milliseconds. */
+  /** Milliseconds until the next retry, unless the document changes. */
   remaining(doc: StoredDoc): number {
     const entry = this.#entries.get(doc._id)
     return entry?.mark === markOf(doc) ? Math.max(0, entry.until - this.#ticks()) : 0
   }
 
-  /** True if it is news. */
+  /** Returns true if the conflict is new. */
   add(doc: StoredDoc): boolean {
     const known = this.#entries.get(doc._id)
     const tries = (known?.tries ?? 0) + 1
@@ -77,8 +77,8 @@ const markOf = ({ _rev, _conflicts = [] }: StoredDoc): string => [_rev, ...[..._
 const KEPT_MS = 1_200_000
 
 /**
- * Watches the claims on all branches of a document. What was not asked about for a while is forgotten: it was resolved
- * by others. Who asks later only waits for another lease.
+ * Watches the claims on all branches of a document. A document without queries for a while is forgotten: other workers
+ * resolved it. A later query only waits for another lease.
  */
 export class BranchLeases {
   readonly #ticks: () => number
@@ -91,12 +91,12 @@ export class BranchLeases {
     this.#turned = ticks()
   }
 
-  /** How many documents are watched. */
+  /** Number of watched documents. */
   get size(): number {
     return this.#ownRevisions.size + this.#older.size
   }
 
-  /** Milliseconds until the last claim on any of these is over or may be taken over; 0 if there is none. */
+  /** Milliseconds until the last claim on these leaves is over or may be taken over; 0 without a claim. */
   remaining(id: string, leaves: readonly StoredDoc[]): number {
     const waits = leaves.map((leaf) => {
       const claim = docstateOf(leaf)?.claim

@@ -11,37 +11,37 @@ import type { Message } from './mail.ts'
 import type { WriteDoc } from './write-doc.ts'
 
 export interface WithoutEffectsOptions {
-  /** Of the database. */
+  /** Name of the database. */
   readonly name: string
-  /** A document as it is there. */
+  /** Reads a document of the database. */
   readonly find: (id: string, signal: AbortSignal | undefined) => Promise<StoredDoc | undefined>
-  /** The same in another database. */
+  /** Reads a document of another database. */
   readonly findIn: (database: string, id: string, signal: AbortSignal | undefined) => Promise<StoredDoc | undefined>
-  /** Whether there is such a database. Default there is any. */
+  /** Whether a database exists. Default: any exists. */
   readonly hasDatabase?: ((name: string) => boolean) | undefined
-  /** An attachment of a document as it is there. Default there is none. */
+  /** Reads an attachment of a document. Default: none exists. */
   readonly attachment?: (
     database: string,
     id: string,
     name: string,
     signal: AbortSignal,
   ) => Promise<Download | undefined>
-  /** Whether the bodies of long attachments are read into memory. Default they are read and dropped. */
+  /** Whether bodies of long attachments are read into memory. Default: they are read and dropped. */
   readonly keepsLong?: boolean
-  /** What `ctx.mail.send` does beside taking the message down: what it throws is thrown there. */
+  /** Called by `ctx.mail.send`, which throws what this function throws and otherwise records the message. */
   readonly onMail?: ((message: Message) => void) | undefined
 }
 
-/** What a handler would have done through its context, in its order. */
+/** The withheld effects of a handler, in order. */
 export interface Withheld {
-  /** By `ctx.save`. */
+  /** Documents saved by `ctx.save`. */
   readonly saved: Doc[]
-  /** By `ctx.put`. */
+  /** Documents written by `ctx.put`. */
   readonly put: Doc[]
-  /** By `ctx.db(…).put`. */
+  /** Documents written by `ctx.db(…).put`. */
   readonly putElsewhere: { readonly database: string; readonly doc: Doc }[]
   readonly mails: Message[]
-  /** By `ctx.attach`; of a long one perhaps without its body. */
+  /** Attachments stored by `ctx.attach`; a long one may have no body. */
   readonly attached: { readonly name: string; readonly type: string; readonly body: Buffer }[]
 }
 
@@ -49,7 +49,7 @@ export type ContextWithoutEffects = Pick<ContextOptions, 'writer' | 'writeDoc' |
   readonly database: ContextOptions['database']
 }
 
-/** The parts of a context that write and send: here they take down what they are given, and the handler finds what it has put. */
+/** Context parts that only record writes and mails. The handler finds the documents that it has put. */
 export function withoutEffects(options: WithoutEffectsOptions): {
   readonly withheld: Withheld
   readonly parts: ContextWithoutEffects
@@ -72,7 +72,7 @@ export function withoutEffects(options: WithoutEffectsOptions): {
   }
   const writeDoc: WriteDoc = async (attempt, next, { write } = {}) => {
     if (write) await write(attempt.doc)
-    else if (stepsIn(next) === stepsIn(attempt.doc)) withheld.saved.push(next) // or it is the result of a step
+    else if (stepsIn(next) === stepsIn(attempt.doc)) withheld.saved.push(next) // otherwise a step's result is written
     attempt.doc = { ...next, _id: attempt.id, _rev: nextRev(attempt.doc._rev) }
     return { kind: 'stored' }
   }
@@ -111,9 +111,9 @@ export function withoutEffects(options: WithoutEffectsOptions): {
   }
   const database: ContextWithoutEffects['database'] = {
     ...{ name, find: own.find, beside },
-    async attachment(id, asked, signal) {
-      const own = withheld.attached.findLast(({ name }) => name === asked)
-      return own ? { type: own.type, bytes: Readable.from([own.body]) } : attachment(name, id, asked, signal)
+    async attachment(id, attachmentName, signal) {
+      const own = withheld.attached.findLast(({ name }) => name === attachmentName)
+      return own ? { type: own.type, bytes: Readable.from([own.body]) } : attachment(name, id, attachmentName, signal)
     },
     async attach({ _rev }, attached, { type, bytes }) {
       const chunks: Uint8Array[] = []
@@ -129,13 +129,13 @@ export function withoutEffects(options: WithoutEffectsOptions): {
 
 const stepsIn = (doc: Doc): number => Object.keys(stepsDone(docstateOf(doc))).length
 
-/** Documents as they are, under those that were written here. */
+/** The documents of the database, covered by those written here. */
 function overlay(find: WithoutEffectsOptions['find']) {
   const written = new Map<string, StoredDoc>()
   const known = async (id: string, signal?: AbortSignal) => written.get(id) ?? (await find(id, signal))
   return {
     find: (id: string, _: unknown, { signal }: CallOptions = {}) => known(id, signal),
-    /** Undefined where it has changed. */
+    /** Undefined if the document has changed. */
     async put(doc: Doc): Promise<string | undefined> {
       if ((await known(doc._id))?._rev !== doc._rev) return undefined
       const rev = nextRev(doc._rev)
@@ -145,7 +145,7 @@ function overlay(find: WithoutEffectsOptions['find']) {
   }
 }
 
-/** Of `<number>-<hash>` the number counts up; the hash has no meaning here. */
+/** The next revision, `<number>-<hash>`: the number counts up, the hash has no meaning here. */
 export const nextRev = (rev: string | undefined): string => `${parseInt(rev ?? '0') + 1}-${'0'.repeat(32)}`
 
 const noWorkers: Registry = {

@@ -12,52 +12,52 @@ import { docstateOf } from './classify.ts'
 import { rebase } from './outcome-documents.ts'
 import type { Attempt } from './attempt.ts'
 import { compareRevs } from '../couch/documents.ts'
-import type { AskHeld } from './claims/ask-held.ts'
+import type { ReadHeld } from './claims/read-held.ts'
 import { docOf, holdsClaim } from './claims/rivals.ts'
 import { createTidy } from './claims/tidy.ts'
 
-/** What became of a write on an attempt's document, once that is known. */
+/** The result of a write on an attempt's document, once it is known. */
 export type WriteResult =
   | { readonly kind: 'stored' }
-  /** By fewer copies than the quorum. A claim: perhaps, and perhaps beside another worker's (`contest.ts`). */
+  /** Stored below the quorum. A claim may be stored, and may be beside another worker's claim (`contest.ts`). */
   | { readonly kind: 'accepted' }
-  /** Another writer has changed the document, and it is not ours any more. */
+  /** Another writer has changed the document: this attempt no longer holds it. */
   | { readonly kind: 'lost' }
-  /** CouchDB will never take this document, and says why; a new claim: not for now. */
+  /** CouchDB will never accept this document, for the given reason; a new claim may be accepted later. */
   | { readonly kind: 'refused'; readonly failure: Failure }
 
 /**
- * Writes `doc` over `attempt.doc` and updates it. Asks until the outcome is known: an answer that did not come may
- * have been a yes. Throws the signal's reason when there is no more time for asking.
+ * Writes `doc` over `attempt.doc`, and updates `attempt.doc`. Retries until the outcome is known: a write without an
+ * answer may be stored. Throws the signal's reason if the signal aborts first.
  */
 export type WriteDoc = (attempt: Attempt, doc: Doc, how?: HowToWrite) => Promise<WriteResult>
 
 export interface HowToWrite {
-  /** Called first when an answer did not come. */
+  /** Called at the first lost answer. */
   readonly onUnsure?: () => void
-  /** Another way than by the writer. Throws `CouchError` where the outcome is unknown; what else it throws ends the asking. */
+  /** Replaces the writer. Throws `CouchError` if the outcome is unknown; any other error ends the retries. */
   readonly write?: (doc: StoredDoc) => Promise<Written>
 }
 
 export interface WriteDocOptions {
   readonly database: Database
   readonly writer: Writer
-  readonly askHeld: AskHeld
+  readonly readHeld: ReadHeld
   readonly clock: Clock
   readonly random: Random
   /** Ends all retries. */
   readonly signal: AbortSignal
-  /** No claim is sent any more that cannot be there yet; its reason is thrown then. */
+  /** After an abort no new claim is sent, unless it may already be stored; the write throws the signal's reason. */
   readonly closing: AbortSignal
   readonly log: Logger
 }
 
-/** So often a claim of which CouchDB says alone that it cannot store it keeps its place; then others have their turn. */
+/** Maximum tries of a new claim whose row alone fails in CouchDB; then other documents get their turn. */
 const MOST_CLAIMS = 5
-/** After so many tries of anything else, and again as many, it is told. */
+/** Number of tries between two warnings in the log. */
 const TELL_TRIES = 10
 
-/** So often a server, or a proxy before it, has to say that a document is not there at all. */
+/** CouchDB, or a proxy before it, must report this many times that a document does not exist. */
 const MOST_DENIALS = 4
 
 const BACKOFF = { baseMs: 200, capMs: 15_000 }
@@ -65,7 +65,7 @@ const BACKOFF = { baseMs: 200, capMs: 15_000 }
 export function createWriteDoc({
   database,
   writer,
-  askHeld,
+  readHeld,
   clock,
   random,
   signal,
@@ -96,21 +96,21 @@ export function createWriteDoc({
     }
   }
 
-  /** What there is now: of several branches ours, as long as it is there; undefined where all are deleted. */
+  /** Reads the current document: of several branches ours, if it exists. Undefined if all branches are deleted. */
   async function read(
     attempt: Attempt,
     held: 'held' | 'perhaps' | 'hardly',
   ): Promise<StoredDoc | undefined | 'denied'> {
     const leaves = (how: CallOptions) => leavesOf(attempt.id, how)
-    const ask = () => (held === 'hardly' ? leaves({ signal }) : askHeld(leaves, held === 'held'))
-    const found = await withRetries(ask, { clock, random, signal })
+    const readLeaves = () => (held === 'hardly' ? leaves({ signal }) : readHeld(leaves, held === 'held'))
+    const found = await withRetries(readLeaves, { clock, random, signal })
     if (found.length === 0) return 'denied'
     const living = found.filter(({ _deleted }) => !_deleted).sort((a, b) => compareRevs(b._rev, a._rev))
     const current = living.find((leaf) => holdsClaim(attempt, leaf)) ?? living[0]
     return current && docOf(current)
   }
 
-  /** As `database.leaves`. A document that was there has a leaf, if only a deleted one: it takes several to deny that. */
+  /** As `database.leaves`, but repeats empty answers: a document that existed has at least a deleted leaf. */
   async function leavesOf(id: string, how: CallOptions): Promise<Leaf[]> {
     for (let tries = 1; ; tries++) {
       const found = await database.leaves(id, how)
@@ -124,12 +124,12 @@ export function createWriteDoc({
     let doc = wanted
     let unsure = false
     let sentAt: number | undefined
-    const onSent = () => (attempt.provenAt = sentAt ??= clock.ticks()) // before that no other worker could see our claim
+    const onSent = () => (attempt.provenAt = sentAt ??= clock.ticks()) // no other worker could see our claim earlier
     for (let tries = 1; ; tries++) {
       const base = attempt.doc
       const hadClaim = holdsClaim(attempt, base)
       const isNewClaim = wantsClaim && !hadClaim
-      const newClaim = unsure ? { onSent } : { onSent, signal: closing } // of one that may be there we have to know
+      const newClaim = unsure ? { onSent } : { onSent, signal: closing } // a claim that may be stored must be resolved
       const options = isNewClaim ? newClaim : { first: hadClaim }
       const outcome = await tryWrite(attempt, doc, options, write)
       if (outcome.kind === 'accepted' && !hadClaim && !wantsClaim) {
@@ -150,15 +150,15 @@ export function createWriteDoc({
       const current = found === 'denied' ? undefined : found
       if (current?._rev === attempt.doc._rev) {
         if (isNewClaim && error?.rowOf && tries >= MOST_CLAIMS) return { kind: 'refused', failure: error }
-        continue // it did not arrive: once more
+        continue // the write did not arrive: send it again
       }
       if (isNewClaim) return { kind: unsure || (current && holdsClaim(attempt, current)) ? 'accepted' : 'lost' }
-      if (found === 'denied') return { kind: 'lost' } // purged, or its database is another: it tells of no write of ours
+      if (found === 'denied') return { kind: 'lost' } // purged, or another database: no proof that our write is stored
       if (!current || !holdsClaim(attempt, current)) {
-        // Gone on. If a write of ours went unanswered and was to let go of the document, that was it.
+        // The document has moved on. If an unanswered write of ours was to release it, that write was stored.
         return unsure && !wantsClaim && !takenOver(attempt, current) ? { kind: 'stored' } : { kind: 'lost' }
       }
-      doc = rebase(attempt.doc, doc, current) // edited beside us: our change upon theirs
+      doc = rebase(attempt.doc, doc, current) // another writer edited it: apply our change to that version
       attempt.doc = current
     }
   }
@@ -166,7 +166,7 @@ export function createWriteDoc({
 
 const TROUBLE = 'CouchDB has not confirmed a write yet; asking again until the outcome is known'
 
-/** Another worker took our claim for dead: the document waits in our state, and not by a write of ours. */
+/** Whether another worker has rescued the entry: the document waits in our state, but not by a write of ours. */
 function takenOver(attempt: Attempt, current: Doc | undefined): boolean {
   const docstate = current?.state === attempt.registration.state ? docstateOf(current) : undefined
   return docstate !== undefined && !!(docstate.claim ?? docstate.parked ?? docstate.failure?.code === 'lost')

@@ -6,11 +6,12 @@ import { HttpError } from '../http/http-errors.ts'
 import type { Feature } from '../feature.ts'
 
 /**
- * Shows what the mail catcher has caught: `GET /` lists the messages, the newest first; `GET /{id}` shows one;
- * `GET /api/mails` gives all of them as JSON. Works wherever it is mounted.
+ * Shows the caught mails. `GET /` lists them, the newest first; `GET /{id}` shows one; `GET /api/mails` returns all as
+ * JSON. Works at any mount path.
  *
- * A message is text from anywhere: everything is escaped, its HTML is shown in a sandboxed frame, and the page allows
- * no script and loads nothing. It holds links that confirm, so it answers to the names of this machine only.
+ * A message is untrusted text: all of it is escaped, and its HTML is shown in a sandboxed frame. The page allows no
+ * script and loads only a style sheet. Messages contain confirm links, so the page answers only to the names of this
+ * machine.
  *
  * @example
  * app.route('/_mail', mailboxPage(catcher))
@@ -91,7 +92,7 @@ const list = (mails: readonly CaughtMail[], base: string) =>
         </table>
       </div>`
 
-/** The links of its HTML open in a page of their own, which is free of the frame's sandbox: its forms work. */
+/** Links of the HTML open in a new page outside the frame's sandbox, so that its forms work. */
 const message = (mail: CaughtMail, base: string) =>
   html`<p><a href="${base || '/'}">All mails</a></p>
     <p>From ${mail.from} to ${mail.to.join(', ')}, ${mail.receivedAt}<br />${mail.messageId}</p>
@@ -101,16 +102,15 @@ const message = (mail: CaughtMail, base: string) =>
 const frame = (content: string) =>
   html`<iframe title="HTML" sandbox="allow-popups allow-popups-to-escape-sandbox" srcdoc="${content}"></iframe>`
 
-/** The text with its web addresses as links. */
+/** Turns the web addresses of a text into links. */
 const linked = (text: string) =>
   text
     .split(/(https?:\/\/[^\s<>"]+)/)
     .map((part, at) => (at % 2 === 1 ? html`<a href="${part}" rel="noreferrer" target="_blank">${part}</a>` : part))
 
 /**
- * Answers only where the caller has asked for this machine by one of its own names, at any port. A page of another site
- * reaches a server on 127.0.0.1 by a name of its own that it makes lead there (DNS rebinding), and its browser then
- * takes both for one origin; but it sends that name as `Host`.
+ * Answers only requests to this machine's own names, at any port. Another site can give 127.0.0.1 a name of its own
+ * (DNS rebinding), and a browser then takes both for one origin. But the browser sends that name as `Host`.
  */
 const localOnly = (): MiddlewareHandler =>
   async function localOnly(c, next) {
@@ -124,20 +124,20 @@ const LOCAL = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i
 const PATH = '/_mail'
 
 interface MailboxOptions {
-  /** Undefined where the sidecar sends its mails to a mail server. */
+  /** Undefined if the sidecar sends its mails to a mail server. */
   readonly catcher: MailCatcher | undefined
   readonly config: { readonly host: string; readonly publicUrl: string | undefined }
 }
 
-/** The page of the mails that the embedded catcher has caught. */
+/** Serves the mails that the embedded catcher has caught. */
 export const mailboxFeature = (options: MailboxOptions): Feature =>
   options.catcher && showsMails(options) ? { routes: [new Hono().route(PATH, mailboxPage(options.catcher))] } : {}
 
-/** Where that page is; undefined if it is not served. */
+/** URL of that page; undefined if it is not served. */
 export const mailboxUrl = (options: MailboxOptions, base: string): string | undefined =>
   showsMails(options) ? `${base}${PATH}` : undefined
 
-/** Mails hold links that confirm: this machine alone may see them, so not where a proxy opens the sidecar to others. */
+/** Mails contain confirm links: only this machine may see them, so no page where a proxy opens the sidecar. */
 const showsMails = ({ catcher, config: { host, publicUrl } }: MailboxOptions): boolean =>
   catcher !== undefined &&
   publicUrl === undefined &&

@@ -2,8 +2,8 @@ import type { Logger } from 'pino'
 import { ConfigError, SidecarError } from '../core/errors.ts'
 
 /**
- * What `couchdb-sidecar-embedded` offers: the package that stands in for a CouchDB and a mail server, to try the sidecar out
- * and for tests. It is a package of its own, and known by this interface alone, so that production never sees it.
+ * The interface of `couchdb-sidecar-embedded`: a CouchDB and a mail server for trials and tests. The package is
+ * separate, and known only by this interface, so that production never sees it.
  */
 export interface Embedded {
   startCouch(options: { readonly log: Logger; readonly signal: AbortSignal }): Promise<EmbeddedCouch>
@@ -11,17 +11,17 @@ export interface Embedded {
 }
 
 export interface EmbeddedCouch {
-  /** With the admin's credentials. */
+  /** URL with the admin's credentials. */
   readonly url: string
   close(): Promise<void>
 }
 
-/** A message as it was received. */
+/** A message as received. */
 export interface CaughtMail {
   /** Counts from 1, never reused. */
   readonly id: number
   readonly from: string
-  /** The addresses that it was delivered to. */
+  /** Addresses that the message was delivered to. */
   readonly to: readonly string[]
   readonly subject: string
   readonly text: string
@@ -42,11 +42,11 @@ interface Options {
   readonly signal: AbortSignal
 }
 
-/** Throws as `standIn`. */
+/** Throws like `standIn`. */
 export const startEmbeddedCouch = ({ log, signal }: Options): Promise<EmbeddedCouch> =>
   standIn('COUCHDB_URL', (embedded) => embedded.startCouch({ log, signal }), signal)
 
-/** Throws as `standIn`. */
+/** Throws like `standIn`. */
 export const startMailCatcher = ({ log, signal }: Options): Promise<MailCatcher> =>
   standIn('SMTP_URL', (embedded) => embedded.startMailCatcher({ log }), signal)
 
@@ -54,8 +54,8 @@ const PACKAGE: string = 'couchdb-sidecar-embedded'
 const load = () => import(PACKAGE) as Promise<Embedded>
 
 /**
- * Starts what stands in for a setting. Throws `ConfigError` where the package is not installed, `SidecarError` (code
- * `embedded`) where it does not start, the signal's reason.
+ * Starts the embedded server for a missing setting. Throws `ConfigError` if the package is not installed,
+ * `SidecarError` (code `embedded`) if the server does not start, and the signal's reason.
  */
 export async function standIn<T>(
   setting: string,

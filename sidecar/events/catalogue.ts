@@ -1,47 +1,47 @@
 import type { EventMap } from './map.ts'
 
-/** What events are about, and the fields that tell it. */
+/** Subjects of events, and the fields that identify them. */
 export const ABOUT = {
   database: { database: 'name of the database' },
   document: {
     database: 'name of the database',
-    id: 'of the document',
-    type: 'of the document',
-    state: 'that it was in before',
+    id: 'id of the document',
+    type: 'type of the document',
+    state: 'previous state of the document',
   },
   index: {
     database: 'name of the database',
     ddoc: 'id of the design document',
-    index: 'its name; null where it is that of all views',
+    index: 'name of the index; null for the common index of all views',
   },
-  mail: { message_id: 'as in the mail’s header', to: 'address of the recipient' },
-  part: { part: 'of the sidecar' },
-  worker: { role: 'of the worker', worker: 'its id' },
+  mail: { message_id: 'Message-ID of the mail', to: 'address of the recipient' },
+  part: { part: 'part of the sidecar' },
+  worker: { role: 'role of the worker', worker: 'id of the worker' },
 } as const
 
 type Description<E, A extends keyof typeof ABOUT> = {
   readonly about: A
-  /** When it is told. */
+  /** Condition of the event. */
   readonly when: string
-  /** What its other fields are. */
+  /** Meaning of the other fields. */
   readonly fields: { readonly [F in Exclude<keyof E, keyof (typeof ABOUT)[A]>]: string }
 }
 
 export type EventDescription<E> = { [A in keyof typeof ABOUT]: Description<E, A> }[keyof typeof ABOUT]
 
-const OF_ACCOUNT = { account: 'what stands before the first slash in its name; `_admin` where there is none' }
-const WHY = { code: 'of what went wrong, for programs', reason: 'the same, for people' }
+const OF_ACCOUNT = { account: 'part of the database name before the first slash; `_admin` without a slash' }
+const WHY = { code: 'code of the failure, for programs', reason: 'explanation, for people' }
 
-/** Every event there is. docs/events.md is made of it. */
+/** All events. docs/events.md is made from this table. */
 export const EVENTS: { readonly [K in keyof EventMap]: EventDescription<EventMap[K]> } = {
   'database:created': {
     about: 'database',
-    when: 'a database was made',
+    when: 'a database was created',
     fields: OF_ACCOUNT,
   },
   'database:updated': {
     about: 'database',
-    when: 'something in a database has changed; changes that come close together are told once',
+    when: 'a database has changed; changes close together cause one event',
     fields: OF_ACCOUNT,
   },
   'database:deleted': {
@@ -51,127 +51,131 @@ export const EVENTS: { readonly [K in keyof EventMap]: EventDescription<EventMap
   },
   'feed:connected': {
     about: 'database',
-    when: 'the feed of a database is being read',
+    when: 'the feed of a database is connected',
     fields: {},
   },
   'feed:broken': {
     about: 'database',
-    when: 'the feed of a database could not be read; it is tried again',
-    fields: { ...WHY, retry_in_ms: 'milliseconds until then' },
+    when: 'the feed of a database could not be read; the sidecar retries',
+    fields: { ...WHY, retry_in_ms: 'milliseconds until the next attempt' },
   },
   'feed:restarted': {
     about: 'database',
-    when: 'reading the feed again from its start; what the database says was handled is not handled again',
+    when: 'the feed of a database is read again from its start; documents recorded as handled are not handled again',
     fields: { why: '`database-recreated`, `database-restored` (from an older copy) or `malformed-checkpoint`' },
   },
   'claim:won': {
     about: 'document',
-    when: 'an unsafe document is this worker’s to handle',
+    when: 'this worker has claimed a document for an unsafe handler',
     fields: {},
   },
   'claim:lost': {
     about: 'document',
-    when: 'this worker reached for a document, and another has it',
+    when: 'this worker tried to claim a document, but another worker has it',
     fields: {},
   },
   'claim:inherited': {
     about: 'document',
-    when: 'a document is taken over from a worker that did not renew its claim',
-    fields: { worker: 'id of that one' },
+    when: 'this worker has taken over a document from a worker that did not renew its claim',
+    fields: { worker: 'id of the other worker' },
   },
   'handler:started': {
     about: 'document',
-    when: 'a handler begins',
-    fields: { key: '`ctx.key`: the same for all tries of one entry into a state' },
+    when: 'a handler starts',
+    fields: { key: '`ctx.key`: the same for all attempts of one entry into a state' },
   },
   'handler:ended': {
     about: 'document',
-    when: 'a handler ended, before its outcome is saved',
+    when: 'a handler has ended; its outcome is not saved yet',
     fields: {
       outcome: '`next`, `nothing`, `failed`, `rejected`, `claim-lost` or `stopped`',
-      ms: 'milliseconds that it ran',
+      ms: 'duration of the run in milliseconds',
     },
   },
   'handler:withheld': {
     about: 'document',
-    when: 'a shadow handler has run, and its effects are withheld',
+    when: 'a shadow handler has run; its effects are withheld',
     fields: {
       outcome: '`next`, `nothing`, `failed`, `rejected`',
-      next: 'the state that the document would be in; null if it returned none',
-      saves: 'times that it called `ctx.save`',
-      puts: 'documents that it would have written by `ctx.put`',
-      mails: 'mails that it would have sent',
-      attachments: 'attachments that it would have written by `ctx.attach`',
+      next: 'state that the document would get; null if the handler returned none',
+      saves: 'number of calls of `ctx.save`',
+      puts: 'number of documents that `ctx.put` would have written',
+      mails: 'number of mails that would have been sent',
+      attachments: 'number of attachments that `ctx.attach` would have written',
     },
   },
   'document:saved': {
     about: 'document',
-    when: 'the outcome of a handler is in CouchDB',
-    fields: { next: 'the state that it is in now', rev: 'the revision' },
+    when: 'the outcome of a handler is stored in CouchDB',
+    fields: { next: 'new state of the document', rev: 'new revision of the document' },
   },
   'document:parked': {
     about: 'document',
-    when: 'it is unknown whether the effect happened: an operator decides',
+    when: 'it is unknown whether a handler took effect; an operator must decide',
     fields: { reason: WHY.reason },
   },
   'document:failed': {
     about: 'document',
-    when: 'a handler has failed, and that is written down',
-    fields: { ...WHY, attempts: 'tries so far', retry_at: 'when it is tried again; null: never, its state is `error`' },
+    when: 'a handler has failed, and the failure is stored in CouchDB',
+    fields: {
+      ...WHY,
+      attempts: 'number of failed attempts',
+      retry_at: 'time of the next attempt; null if the document is in `error`',
+    },
   },
   'entry:ended': {
     about: 'document',
-    when: 'a document has left its state, or its handler is done with it there, or has failed for good',
+    when: 'a document has left its state, its handler has finished without a new state, or it has failed for good',
     fields: {
-      next: 'the state that it is in now',
-      rev: 'the revision',
-      key: '`ctx.key`: the same for all tries of one entry into a state',
-      mode: 'of the handler: `safe` or `unsafe`; `time` where the state has ended by its time',
-      ms: 'milliseconds that the last run took',
-      attempts: 'tries that failed',
-      version: 'of the handler; null if it says none',
-      code: 'of why it has failed for good; null if it has not',
-      reason: 'the same, for people',
+      next: 'new state of the document',
+      rev: 'new revision of the document',
+      key: '`ctx.key`: the same for all attempts of one entry into a state',
+      mode: 'mode of the handler, `safe` or `unsafe`; `time` if a timeout ended the state',
+      ms: 'duration of the last run in milliseconds',
+      attempts: 'number of failed attempts',
+      version: 'version of the handler; null if it has none',
+      code: 'code of the final failure; null without one',
+      reason: 'explanation of the final failure; null without one',
     },
   },
   'conflict:resolved': {
     about: 'document',
-    when: 'branches that replication brought were made one document',
-    fields: { branches: 'how many there were' },
+    when: 'conflicting revisions of a document were merged',
+    fields: { branches: 'number of conflicting revisions' },
   },
   'index:built': {
     about: 'index',
-    when: 'an index has all that its database had when its build began',
-    fields: { lag_ms: 'milliseconds since the first change that was missing became known' },
+    when: 'an index has all changes that its database had when the build began',
+    fields: { lag_ms: 'milliseconds since the first missing change became known' },
   },
   'index:failed': {
     about: 'index',
-    when: 'cannot build an index; trying again',
-    fields: { ...WHY, retry_in_ms: 'milliseconds until then' },
+    when: 'an index could not be built; the sidecar retries',
+    fields: { ...WHY, retry_in_ms: 'milliseconds until the next attempt' },
   },
   'mail:sent': {
     about: 'mail',
-    when: 'the mail server has taken a mail',
+    when: 'the mail server has accepted a mail',
     fields: {},
   },
   'mail:failed': {
     about: 'mail',
-    when: 'a mail could not be handed over',
+    when: 'an attempt to send a mail has failed',
     fields: WHY,
   },
   'settings:changed': {
     about: 'part',
-    when: 'one of the [live settings](live-settings.md) of a part has changed',
-    fields: { settings: 'all of that part, as they hold now' },
+    when: 'a [live setting](live-settings.md) of a part has changed',
+    fields: { settings: 'all current settings of the part' },
   },
   'worker:joined': {
     about: 'worker',
-    when: 'a worker of a role is there',
+    when: 'a worker has joined a role',
     fields: {},
   },
   'worker:left': {
     about: 'worker',
-    when: 'a worker of a role has gone, or was found dead',
+    when: 'a worker has left a role, or was removed as dead',
     fields: {},
   },
 }

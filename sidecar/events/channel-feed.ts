@@ -1,37 +1,37 @@
 import { randomUUID } from 'node:crypto'
 import type { Events } from './channels.ts'
 
-/** Of readers over HTTP, as plain numbers. */
+/** Counts of the readers over HTTP. */
 export interface ReaderCounts {
-  /** There now. */
+  /** Connected now. */
   open: number
-  /** Cut off because they were slow. */
+  /** Disconnected because they were slow. */
   dropped: number
 }
 
-/** One channel, for all who read it over HTTP: one subscription, and one text for each message. */
+/** Serves one channel to all its readers over HTTP: one subscription, and one text for each message. */
 export interface ChannelFeed {
   /**
-   * @param onClose called once, when it is over
-   * @param lastId the `Last-Event-ID` of a reader that comes back
+   * @param onClose called once, when the stream has ended
+   * @param lastId the `Last-Event-ID` of a reader that reconnects
    */
   open(onClose: () => void, lastId?: string): BoundedStream
-  /** To all readers. */
+  /** Writes to all readers. */
   write(text: string): void
-  /** Ends it for all readers. */
+  /** Ends the feed for all readers. */
   close(): void
 }
 
 export interface ChannelFeedOptions {
   readonly events: Events
   readonly channel: string
-  /** Bytes that a reader may leave untaken. */
+  /** Maximum unread bytes of a reader. */
   readonly limit: number
-  /** How long one that left more has to take the last words, milliseconds. */
+  /** How long a slow reader has to read the last message, milliseconds. */
   readonly patienceMs: number
-  /** Kept up to date. */
+  /** The feed updates these counts. */
   readonly counts: ReaderCounts
-  /** The last reader has gone, and with it the subscription. */
+  /** Called when the last reader has left and the subscription has ended. */
   readonly onEmpty: () => void
 }
 
@@ -51,7 +51,7 @@ export function createChannelFeed(options: ChannelFeedOptions): ChannelFeed {
     for (const reader of readers) reader.write(text)
   }
 
-  /** How many messages came after this one; null if that is unknown. */
+  /** Number of messages after this one; null if unknown. */
   function missedSince(lastId: string): number | null {
     const [, of, seen] = /^(.*)\/(\d+)$/.exec(lastId) ?? []
     return of === life && Number(seen) <= count ? count - Number(seen) : null
@@ -90,27 +90,27 @@ export function createChannelFeed(options: ChannelFeedOptions): ChannelFeed {
 const serverEvent = (name: string, data: object) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
 
 interface BoundedStreamOptions {
-  /** What one reader may leave untaken, bytes, beside what the connection buffers. */
+  /** Maximum unread bytes of the reader, beside the connection's buffer. */
   readonly limit: number
-  /** The last words for one that has left more. */
+  /** Last message for a slow reader. */
   readonly tooSlow: string
-  /** How long it then has to take them before its connection is cut, milliseconds. */
+  /** How long the reader has to read that message before its connection is cut, milliseconds. */
   readonly patienceMs: number
-  /** Called before it is over, if its reader was too slow. */
+  /** Called before the end, if the reader was too slow. */
   readonly onSlow: () => void
-  /** Called once, when it is over for any reason. */
+  /** Called once, at the end of the stream for any reason. */
   readonly onClose: () => void
 }
 
 /**
- * The body of an endless answer. It never waits for its reader, and never keeps more than a limit for it: one that is
- * slower than that is cut off.
+ * The body of an endless answer. The stream never waits for its reader, and buffers no more than a limit. A slower
+ * reader is cut off.
  */
 interface BoundedStream {
   readonly body: ReadableStream<Uint8Array>
-  /** Nothing, once it is over. */
+  /** Does nothing after the end. */
   write(text: string): void
-  /** After what was written before. */
+  /** Ends the stream after the earlier texts. */
   close(): void
 }
 
@@ -139,12 +139,12 @@ function createBoundedStream({ limit, tooSlow, patienceMs, onSlow, onClose }: Bo
     write(text) {
       if (!open) return
       const bytes = encoder.encode(text)
-      const fits = stream.desiredSize! >= Math.min(bytes.byteLength, limit) // a long one where nothing else waits
+      const fits = stream.desiredSize! >= Math.min(bytes.byteLength, limit) // a long text fits into an empty buffer
       stream.enqueue(fits ? bytes : encoder.encode(tooSlow))
       if (fits) return
       onSlow()
       close()
-      setTimeout(() => stream.error(new Error('a slow reader is cut off')), patienceMs).unref() // nothing, if it was taken
+      setTimeout(() => stream.error(new Error('a slow reader is cut off')), patienceMs).unref() // no effect once read
     },
     close,
   }

@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 import type { Logger } from 'pino'
 import type { EventMap } from './map.ts'
 
-/** A subscription. It stands in every message, and ends it. */
+/** A subscription. Every message carries it, and `unsubscribe` ends it. */
 export interface Ref {
   readonly channel: unknown
 }
@@ -17,29 +17,29 @@ export interface Message<E = unknown> {
 
 export type Subscriber<E = unknown> = (message: Message<E>) => unknown
 
-/** What a subscriber listens to. */
+/** A channel with at least one subscriber. */
 export interface Channel<E = unknown> {
-  /** Calls every subscriber, in the order in which they came. Never throws. */
+  /** Calls every subscriber, in the order of the subscriptions. Never throws. */
   publish(event: E): void
 }
 
 /**
- * Event channels, named by anything that a `Map` takes for a key; `EventMap` lists those of the sidecar itself. A
- * channel exists as long as it has a subscriber (after Paul J. Davis, "Couch Events").
+ * Event channels, named by any key of a `Map`; `EventMap` lists the sidecar's own. A channel exists while it has a
+ * subscriber (after Paul J. Davis, "Couch Events").
  *
  * @example
  * const ref = events.subscribe('mail:sent', ({ event }) => console.log(event.to), { signal })
- * events.channel('mail:sent')?.publish({ to }) // without subscribers the event is not even made
+ * events.channel('mail:sent')?.publish({ to }) // without subscribers the event is not even created
  * events.unsubscribe(ref)
  */
 export interface Events {
-  /** The channel, if it has a subscriber. One look-up. */
+  /** Returns the channel, if it has a subscriber. One look-up. */
   channel<K extends keyof EventMap>(name: K): Channel<EventMap[K]> | undefined
   channel(name: unknown): Channel | undefined
-  /** Calls the subscriber for every event from now on, until `unsubscribe`, or the signal. */
+  /** Calls the subscriber for every later event, until `unsubscribe` or the signal. */
   subscribe<K extends keyof EventMap>(name: K, subscriber: Subscriber<EventMap[K]>, options?: SubscribeOptions): Ref
   subscribe(name: unknown, subscriber: Subscriber, options?: SubscribeOptions): Ref
-  /** Ends a subscription at once. One that has ended, or is another's, is nothing to do. */
+  /** Ends a subscription at once. Does nothing for an ended subscription, or one of other `Events`. */
   unsubscribe(ref: Ref): void
 }
 
@@ -86,7 +86,7 @@ export function createEvents({ log }: { readonly log: Logger }): Events {
 }
 
 class LiveChannel implements Channel {
-  /** Replaced, never changed: a message goes to those who were there when it was published. */
+  /** Replaced, never changed: a message goes to those who subscribed before its publication. */
   subscriptions: readonly Subscription[] = []
   readonly #name: unknown
   readonly #report: (channel: unknown, err: unknown) => void

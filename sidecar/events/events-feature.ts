@@ -16,7 +16,7 @@ export interface EventsFeatureOptions {
   readonly signal: AbortSignal
 }
 
-/** `GET /_events/{channel}`. */
+/** Serves `GET /_events/{channel}`. */
 export function eventsFeature(options: EventsFeatureOptions): Feature {
   const counts = { open: 0, dropped: 0 }
   return { routes: [eventFeeds({ ...options, counts })], metrics: [metricsOf(eventMetrics, counts)] }
@@ -28,10 +28,10 @@ export const eventMetrics = defineMetrics({
   title: 'GET /_events',
   prefix: 'couchdb_sidecar_event_',
   metrics: {
-    readers: gauge('readers', 'Readers of event channels over HTTP.', READERS),
+    readers: gauge('readers', 'Open readers of event channels over HTTP.', READERS),
     readers_dropped_total: counter(
       'readers',
-      'Readers of event channels that were cut off because they were slow.',
+      'Readers of event channels that were disconnected because they were slow.',
       READERS,
     ),
   },
@@ -39,19 +39,19 @@ export const eventMetrics = defineMetrics({
 })
 
 export interface EventsOptions extends EventsFeatureOptions {
-  /** Of the readers; kept up to date. */
+  /** The feeds update these counts. */
   readonly counts: ReaderCounts
-  /** Between two heartbeats. Default 15 s. */
+  /** Interval of the heartbeats. Default 15 s. */
   readonly heartbeatMs?: number
-  /** What a reader may leave untaken, bytes. Default 1 MB. */
+  /** Maximum unread bytes of a reader. Default 1 MB. */
   readonly limit?: number
-  /** How long one that left more has to take the last words before its connection is cut. Default 5 s. */
+  /** How long a slow reader has to read the last message before its connection is cut. Default 5 s. */
   readonly patienceMs?: number
 }
 
-const headers = { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' } // nginx would keep them
+const headers = { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' } // keeps nginx from buffering
 
-/** `GET /_events/{channel}`, for server admins: what is published in a channel, as server-sent events. */
+/** Serves `GET /_events/{channel}` to server admins: the events of a channel, as server-sent events. */
 export function eventFeeds(options: EventsOptions): Hono {
   const { events, adminOnly, recheck, clock, counts, signal } = options
   const { heartbeatMs = 15_000, limit = 1024 * 1024, patienceMs = 5000 } = options
@@ -68,7 +68,7 @@ export function eventFeeds(options: EventsOptions): Hono {
     return feed
   }
 
-  /** As long as there are readers. */
+  /** Sends heartbeats while readers are connected. */
   async function beat(): Promise<void> {
     beating = true
     while (feeds.size > 0) {

@@ -1,6 +1,6 @@
 /**
- * What the sidecar tells of its own life: the channels, by the name of what it is about and what it did. A part that adds
- * one describes it in `catalogue.ts`, of which docs/events.md is made.
+ * The sidecar's own events. A channel's name is the subject and what happened to it. A part that adds a channel
+ * describes it in `catalogue.ts`, the source of docs/events.md.
  */
 import type { LiveValue } from '../../ddocs/lib/live-settings.ts'
 
@@ -56,14 +56,14 @@ interface OfAccount extends InDatabase {
   readonly account: string
 }
 
-/** The state is the one that it was in before. */
+/** `state` is the document's previous state. */
 export interface OfDocument extends InDatabase {
   readonly id: string
   readonly type: string
   readonly state: string
 }
 
-/** `index` is null where it is that of all views. */
+/** `index` is null for the common index of all views. */
 interface OfIndex extends InDatabase {
   readonly ddoc: string
   readonly index: string | null

@@ -1,6 +1,6 @@
 import { Condition } from '../core/condition.ts'
 
-/** Tells a reader that there may be something to read, and others whether that has been read. */
+/** Signals to a reader that new changes may exist, and to others whether the reader has read them. */
 export class Bell {
   readonly #changes = new Condition()
   #rung = 0
@@ -16,14 +16,14 @@ export class Bell {
     this.#changes.changed()
   }
 
-  /** Resolves while it rings, with what to `answer`. Rejects with the signal's reason. */
-  async hear(signal: AbortSignal): Promise<number> {
+  /** Resolves while the bell rings, with the value for `answer`. Rejects with the signal's reason. */
+  async wait(signal: AbortSignal): Promise<number> {
     await this.#changes.until(() => this.isRinging, signal)
     return this.#rung
   }
 
-  /** Everything is read that there was when it was heard. */
-  answer(heard: number): void {
-    this.#answered = heard
+  /** Confirms that the reader has read everything that existed at `wait`. */
+  answer(rung: number): void {
+    this.#answered = rung
   }
 }

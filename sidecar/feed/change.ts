@@ -10,19 +10,19 @@ export interface Change {
   readonly id: string
   /** The winning revision. */
   readonly rev: string
-  /** There is, or was, another last revision: one that is deleted counts. */
+  /** The document has more than one leaf revision; deleted leaves count. */
   readonly branched: boolean
   readonly deleted: boolean
-  /** The winning revision's document; absent if it was not asked for, or the server could not give it. */
+  /** The winning revision's document; undefined if not requested, or if the server could not send it. */
   readonly doc: StoredDoc | undefined
-  /** Length of the row as text: what it costs to keep. */
+  /** Length of the row as text: its cost in memory. */
   readonly bytes: number
 }
 
 const LEAVES = { style: 'all_docs' }
 const DOCS = { ...LEAVES, include_docs: true, conflicts: true }
 
-/** The changes of a database, with its documents unless it is said otherwise when a connection is opened, or a page is read. */
+/** The changes of a database. `withDocs` (each connection) and `pagesWithDocs` (each page) decide on documents. */
 export const changesOf = (
   database: Database,
   withDocs: () => boolean = () => true,
@@ -44,15 +44,15 @@ function changeFrom({ id, seq, deleted, changes, doc }: Fields, bytes: number): 
   return { seq, id, rev: revs[0]!, branched: revs.length > 1, deleted: deleted === true, doc: known, bytes }
 }
 
-/** The changes of a database in pages, with its documents unless `withDocs` says otherwise. */
+/** The changes of a database in pages, with documents unless `withDocs` returns false. */
 export const pagesOf =
   (database: Database, withDocs: () => boolean = () => true): ReadPage<Change> =>
   async (since, limit, options) => {
-    // A sequence for each row would cost the server as much as the rest of it.
+    // A sequence in each row would double the server's cost.
     const query = { ...(withDocs() ? DOCS : LEAVES), since: seqText(since), limit, seq_interval: limit }
     const { results, last_seq, pending } = await database.changesPage(query, options)
     const rows = results.map((row, i) => {
-      const seq = i < results.length - 1 ? since : last_seq // up to the last of them nothing is settled
+      const seq = i < results.length - 1 ? since : last_seq // only the last row moves the checkpoint
       const change = changeFrom({ ...row, seq }, JSON.stringify(row).length)
       if (change) return change
       throw new CouchError('garbled', { request: `GET /${database.name}/_changes`, reason: 'expected rows of changes' })

@@ -4,13 +4,13 @@ import type { Database } from '../couch/database.ts'
 import { createLocalDoc } from '../couch/local.ts'
 import type { Checkpoint } from './follow.ts'
 
-/** How it was with the documents before a checkpoint when nothing was left to do: when the next one is due, if any is. */
+/** State of the documents before a checkpoint when no work was left: the time when the next one is due. */
 export interface Rest {
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since the epoch; undefined if no document is due. */
   readonly nextAt: number | undefined
 }
 
-/** A checkpoint that is kept; `rest` only if there was nothing left to do. */
+/** A stored checkpoint; `rest` is set only if no work was left. */
 export interface KeptCheckpoint extends Checkpoint {
   readonly rest?: Rest | undefined
 }
@@ -18,16 +18,17 @@ export interface KeptCheckpoint extends Checkpoint {
 export interface CheckpointStore {
   load(signal: AbortSignal): Promise<KeptCheckpoint | undefined>
   save(checkpoint: KeptCheckpoint, signal: AbortSignal): Promise<void>
-  /** Whether what is kept is older than what was loaded or saved last. Throws `CouchError`. */
+  /** Whether the stored checkpoint is older than the last one loaded or saved. Throws `CouchError`. */
   isPutBack(signal: AbortSignal): Promise<boolean>
 }
 
 /**
- * Keeps a checkpoint in a `_local` document of the database: it goes with the database. One that is too old costs time, never
- * a document. Every member of the database may write there, and no guard is asked: so checkpoints are signed, and one
- * that is not, or not by our credentials, is none. An older one that was restored is too old, no more.
+ * Stores a checkpoint in a `_local` document of the database, so it is deleted with the database. An old checkpoint
+ * costs time, never a document. Every member of the database may write the document, and `validate_doc_update` does
+ * not run for it. So checkpoints are signed, and one without a signature by our credentials is ignored. A restored
+ * older checkpoint is only old.
  *
- * @param owner whose it is: a worker's, that alone writes it, or of all who visit the database one after the other
+ * @param owner a worker that is the only writer, or one name for all workers that visit the database in turn
  */
 export function createCheckpointStore(database: Database, owner: string): CheckpointStore {
   const local = createLocalDoc(database, `_local/couchdb-sidecar:${owner}`)
@@ -49,7 +50,7 @@ export function createCheckpointStore(database: Database, owner: string): Checkp
   }
 }
 
-/** As they are kept. `next_at` is there only if there was nothing left to do: null if nothing is due. */
+/** Fields of the stored document. `next_at` exists only if no work was left: null if no document is due. */
 interface Fields {
   readonly seq: string
   readonly life?: string

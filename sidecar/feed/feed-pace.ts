@@ -1,14 +1,14 @@
-/** Rows of a connection in this time, or faster, are a flood. */
+/** A connection that reaches its row limit in less than this time is a flood. */
 const FLOOD_MS = 2000
-/** A page after a rest shows that the flood is over if it has at most so many rows for each millisecond since the last one, or so few. */
+/** Maximum rows of a page that ends a flood: per millisecond since the last page, or in all. The higher one counts. */
 const [CALM_PER_MS, CALM] = [1 / 2, 50]
-/** In a flood so many times as long as a page took is rested before the next. */
+/** Pause between pages in a flood: this multiple of the time that the page took, up to a maximum. */
 const [REST, MOST_REST_MS] = [8, 500]
 
 /**
- * Whether changes are read in pages or over a connection that stays open. What has piled up comes in pages, which cost the server
- * half of what rows cost that are sent as they come. So does a flood, with a rest after each page: meanwhile the changes of
- * one document become one row.
+ * Decides whether changes are read in pages or over an open connection. A backlog comes in pages, which cost the server
+ * half of what single rows cost. A flood also comes in pages, with a pause after each page. During the pause, the
+ * changes of one document become one row.
  */
 export class FeedPace {
   readonly #hasPages: boolean
@@ -26,7 +26,7 @@ export class FeedPace {
     return this.#inPages
   }
 
-  /** After a page with which all rows were read, at this time (ticks): how long to rest, milliseconds. */
+  /** Records a page that reached the end, at `now` (ticks). Returns the pause before the next page, milliseconds. */
   pageEnded(rows: number, tookMs: number, now: number): number {
     const calm = Math.max(CALM, (now - (this.#endedAt ?? -Infinity)) * CALM_PER_MS)
     this.#endedAt = now
@@ -38,7 +38,7 @@ export class FeedPace {
     this.#inPages = this.#hasPages && rows >= this.#rowsAConnection && tookMs < FLOOD_MS
   }
 
-  /** A page may be too large, or too slow, for what is between us and the server. */
+  /** Switches to a connection: a page may be too large or too slow for a proxy. */
   failed(): void {
     this.#inPages = false
   }

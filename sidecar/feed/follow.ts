@@ -10,7 +10,7 @@ import { PageSize } from './page-size.ts'
 import { QUIET, watchSilence } from './silence.ts'
 import type { Source } from './source.ts'
 
-/** Where a follower is: a sequence, and the life of the source that it belongs to. */
+/** The sequence up to which a source is read, and the life of that source. */
 export interface Checkpoint {
   readonly seq: Seq
   /** `instance_start_time`; undefined if it was never known. */
@@ -21,62 +21,61 @@ interface Row {
   readonly seq: Seq
 }
 
-/** `database-restored`: an older copy was put back, which is behind the checkpoint, or has come beyond it by other changes. */
+/** `database-restored`: an older copy was restored. It is behind the checkpoint, or has passed it by other changes. */
 export type RestartReason = 'database-recreated' | 'database-restored' | 'malformed-checkpoint'
 
 export type FeedEvent<R extends Row> =
   | { readonly kind: 'rows'; readonly rows: readonly R[]; readonly life: string }
   /** No more rows for now. */
   | { readonly kind: 'caught-up' }
-  /** So many changes were left when a connection ended. Not every server says it, and not every end is waited for. */
+  /** Changes left when a connection ended. Not every server reports them, and the follower does not await every end. */
   | { readonly kind: 'left'; readonly changes: number }
-  /** Everything will come again from the beginning. */
+  /** All rows come again from the beginning. */
   | { readonly kind: 'restarted'; readonly why: RestartReason }
   | { readonly kind: 'connected' }
-  /** The feed could not be read; it is tried again after the wait. */
+  /** The feed could not be read; the follower retries after `retryInMs`. */
   | { readonly kind: 'broken'; readonly error: CouchError; readonly retryInMs: number }
 
 export interface FollowOptions<R extends Row> {
   readonly source: Source<R>
-  /** The checkpoint to go on from. Default: the beginning. */
+  /** The checkpoint to resume from. Default: the beginning. */
   readonly from?: Checkpoint | undefined
-  /** Asked after a break: whether an older copy was put back, and what is kept of the checkpoint with it. */
+  /** Called after a break: whether an older copy was restored, together with the stored checkpoint. */
   readonly isPutBack?: ((signal: AbortSignal) => Promise<boolean>) | undefined
   readonly clock: Clock
   readonly random: Random
-  /** How often the server writes a heartbeat. Two and a half of them without one mean a dead connection. */
+  /** Heartbeat interval of the server. Silence for two and a half intervals means a dead connection. */
   readonly heartbeatMs?: number
   /**
-   * The most rows of a page. After so many rows the next connection is asked for, when the consumer wants more. Without
-   * an end the server would fill the buffers between us, and while rows wait there, send each change of a document.
-   * Default 1000.
+   * Maximum rows of a page or a connection. The next connection opens when the consumer wants more. Without a limit the
+   * server would fill the network buffers, and send each change of a document while rows wait. Default 1000.
    */
   readonly rowsAConnection?: number
-  /** How long to wait before asking again where a person has to mend something (a password, a right). */
+  /** Delay before a retry if a person must fix something (a password, a right). */
   readonly slowlyMs?: number
 }
 
-/** How often a server writes a heartbeat, unless told. */
+/** Default heartbeat interval of a server. */
 export const HEARTBEAT_MS = 10_000
-/** Where a person has to mend something. */
+/** Default delay before a retry if a person must fix something. */
 export const SLOWLY_MS = 30_000
 
 const QUIET_MS = 500
 const ROWS_A_CONNECTION = 1000
-/** So many heartbeats without a sign mean a dead connection. */
+/** Silence of this many heartbeat intervals means a dead connection. */
 const SILENCE = 2.5
-/** Between tries to read a feed. */
+/** Delays between tries to read a feed. */
 export const BACKOFF = { baseMs: 250, capMs: 15_000 }
 
 /**
- * Follows one source for ever, or until the signal aborts (then it returns). At least once, in the server's order:
- * rows may come again after a reconnection, all of them after a rewind, and none is left out. Never ends by itself
- * and never throws: whatever goes wrong is an event, and is tried again.
+ * Follows one source until the signal aborts, then returns. It delivers rows at least once, in the server's order.
+ * Rows may come again after a reconnection, all rows after a restart, and no row is left out. It never ends by itself
+ * and never throws `CouchError`: each error is an event, and the follower retries.
  *
- * Nothing is read ahead of the consumer but what the connection buffers, and at most `rowsAConnection`: a slow
+ * It reads ahead of the consumer only the rows that the connection buffers, at most `rowsAConnection`. So a slow
  * consumer slows the server.
  *
- * What has piled up comes in pages, everything else over a connection that stays open (`feed-pace.ts`).
+ * A backlog comes in pages, all other changes over an open connection (`feed-pace.ts`).
  */
 export async function* follow<R extends Row>(
   options: FollowOptions<R>,
@@ -87,7 +86,7 @@ export async function* follow<R extends Row>(
   let failures = 0
   const size = new PageSize(rowsAConnection)
   const pace = new FeedPace(source.page !== undefined, rowsAConnection)
-  let isDoubtful = true // the first time, and after a break, in which an older copy may have been put back
+  let isDoubtful = true // at the start and after a break: an older copy may have been restored
 
   while (!signal.aborted) {
     let rows = 0
@@ -100,14 +99,14 @@ export async function* follow<R extends Row>(
       if (why) yield { kind: 'restarted', why }
       isDoubtful = false
       const { inPages } = pace
-      const asked = size.rows
+      const limit = size.rows
       let [isEnd, tookMs] = [true, 0]
       const part = inPages ? readPage(options, checkpoint.seq, size, signal) : connect(options, checkpoint.seq, signal)
       for await (const event of part) {
         if (event.kind === 'ended') {
           checkpoint = { ...checkpoint, seq: event.seq }
           tookMs = event.tookMs
-          isEnd = rows === 0 || (event.left === undefined ? rows < asked : event.left === 0)
+          isEnd = rows === 0 || (event.left === undefined ? rows < limit : event.left === 0)
           if (event.left !== undefined) yield { kind: 'left', changes: event.left }
           continue
         }
@@ -128,7 +127,7 @@ export async function* follow<R extends Row>(
         if (restMs > 0) await clock.sleep(restMs, signal)
         continue
       }
-      isDoubtful = rows < rowsAConnection // the server has ended it
+      isDoubtful = rows < rowsAConnection // the server ended the connection
       pace.connectionEnded(rows, clock.ticks() - began)
       if (rows > 0) continue
       failures += 1 // a feed that ends at once must not become a hot loop
@@ -150,7 +149,7 @@ export async function* follow<R extends Row>(
   }
 }
 
-/** Why a checkpoint means nothing in the database that was found; undefined if it is still that of the checkpoint. */
+/** Why a checkpoint is invalid for the current database; undefined if the checkpoint is valid. */
 export function whyRestart(
   checkpoint: Checkpoint,
   { life, isBehind }: Life,
@@ -165,7 +164,6 @@ type ConnectionEvent<R> =
   | { readonly kind: 'rows'; readonly rows: readonly R[] }
   | { readonly kind: 'ended'; readonly seq: Seq; readonly left: number | undefined; readonly tookMs: number }
 
-/** One page. */
 async function* readPage<R extends Row>(
   { source, clock, heartbeatMs = HEARTBEAT_MS }: FollowOptions<R>,
   since: Seq,
@@ -181,7 +179,7 @@ async function* readPage<R extends Row>(
   yield { kind: 'ended', seq, left, tookMs }
 }
 
-/** One connection's life. Closes its request when the consumer leaves, whatever the reason. */
+/** Reads one connection. Closes its request when the consumer stops, for any reason. */
 async function* connect<R extends Row>(
   options: FollowOptions<R>,
   since: Seq,
@@ -198,7 +196,7 @@ async function* connect<R extends Row>(
       limit: rowsAConnection,
       heartbeat: heartbeatMs,
     } as const
-    const bytes = open(() => source.open(query, connection.signal)) // its silence counts from the request on
+    const bytes = open(() => source.open(query, connection.signal)) // silence counts from the request on
     let connected = false
     let behind = true
     let count = 0
@@ -216,7 +214,7 @@ async function* connect<R extends Row>(
       const end = parsed.find((line) => line.kind === 'last-seq')
       if (end) yield { kind: 'ended', seq: end.seq, left: end.left, tookMs: 0 }
       count += rows.length
-      if (count >= rowsAConnection) return // CouchDB before 3.4 leaves it open, and sends no more
+      if (count >= rowsAConnection) return // CouchDB before 3.4 keeps the connection open but sends no more rows
       if (behind && rows.length === 0 && (lines === QUIET || parsed.length > 0)) {
         behind = false
         yield { kind: 'caught-up' }

@@ -1,9 +1,9 @@
-/** Pages are of about so much, once it is known how large the rows are. */
+/** Approximate size of a page, once the size of rows is known. */
 const PAGE_BYTES = 1024 * 1024
-/** Before it is known: a few of the largest documents that CouchDB takes are no more than it can be. */
+/** Rows of a page before the row size is known: so few of CouchDB's largest documents fit into one answer. */
 const FIRST_ROWS = 5
 
-/** How many rows the next page of changes is to have. */
+/** Decides how many rows the next page of changes has. */
 export class PageSize {
   readonly #most: number
   #rows = FIRST_ROWS
@@ -16,12 +16,12 @@ export class PageSize {
     return this.#rows
   }
 
-  /** So many rows have come, and their texts were so long. */
+  /** Adapts to a page of `rows` rows, whose texts are `bytes` long in all. */
   took(rows: number, bytes: number): void {
     if (rows > 0) this.#rows = Math.max(1, Math.min(this.#most, Math.floor((PAGE_BYTES * rows) / (bytes + 1))))
   }
 
-  /** The page was too much at once. */
+  /** Shrinks the next page: the last one was too large. */
   tooLarge(): void {
     this.#rows = Math.ceil(this.#rows / 4)
   }

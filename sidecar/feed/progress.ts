@@ -1,6 +1,6 @@
 import type { Seq } from '../couch/documents.ts'
 
-/** A row of the feed in a list of those not yet passed. */
+/** A row of the feed that the mark has not passed. */
 interface Step {
   readonly seq: Seq
   settled: boolean
@@ -9,11 +9,11 @@ interface Step {
 }
 
 /**
- * How far a feed has been dealt with: the last row before which nothing is open. Rows settle in any order; the mark
- * moves only over a row when it and all before it are settled, so that what is stored never runs ahead of the work.
+ * Progress of a feed: the mark is the last row with no open row before it. Rows settle in any order. The mark passes a
+ * row only when that row and all earlier rows are settled. So the stored checkpoint never runs ahead of the work.
  *
- * Of neighbours that are settled only the last is kept, so the list is never longer than twice the open rows,
- * however long one of them takes.
+ * The list keeps only the last of several adjacent settled rows. So it is never longer than twice the open rows, even
+ * if one row takes long.
  */
 export class Progress {
   #mark: Seq | undefined
@@ -21,7 +21,7 @@ export class Progress {
   #first: Step | undefined
   #last: Step | undefined
 
-  /** The checkpoint to go on from after a restart; undefined as long as nothing was settled. */
+  /** The checkpoint to resume from after a restart; undefined until the mark first moves. */
   get mark(): Seq | undefined {
     return this.#mark
   }
@@ -31,13 +31,13 @@ export class Progress {
     return this.#open
   }
 
-  /** The next row of the feed, that needs no work. */
+  /** Adds the next row of the feed, without work. */
   skip(seq: Seq): void {
     if (this.#last === undefined) this.#mark = seq
     else this.#settle(this.#append(seq))
   }
 
-  /** The next row of the feed; call the answer when its work is settled: done, or recorded where it is not forgotten. */
+  /** Adds the next row of the feed. Call the result when its work is settled: done, or durably recorded. */
   begin(seq: Seq): () => void {
     const step = this.#append(seq)
     this.#open += 1
@@ -72,6 +72,6 @@ export class Progress {
     else this.#first = step.after
     if (step.after) step.after.before = step.before
     else this.#last = step.before
-    step.before = step.after = undefined // or V8 would carry along whatever comes after it, dead as it is
+    step.before = step.after = undefined // otherwise V8 keeps later dead steps in memory through this one
   }
 }

@@ -12,16 +12,16 @@ import { BACKOFF, SLOWLY_MS, whyRestart, type FeedEvent, type Checkpoint } from 
 
 export interface ReadOptions {
   readonly readPage: ReadPage<Change>
-  /** See `Source`. Asked before the first page, and after each failure. */
+  /** See `Source`. Called before the first page, and after each failure. */
   readonly life: (checkpoint: Seq | undefined, signal: AbortSignal) => Promise<Life>
-  /** Where it grows, an older copy may have been put back: `life` is asked again. */
+  /** If this number grows, an older copy may have been restored: `life` is called again. */
   readonly breaks?: () => number
   /** See `FollowOptions`. */
   readonly isPutBack?: ((signal: AbortSignal) => Promise<boolean>) | undefined
   readonly from?: Checkpoint | undefined
-  /** Rung when there may be more; read is only then, the first time too. */
+  /** Rings when more changes may exist. Each read, also the first, waits for the bell. */
   readonly bell: Bell
-  /** Shared by all who read: each page takes one, and a reader with more to read waits for the next behind the others. */
+  /** Shared by all readers. Each page takes one permit, and a reader with more pages waits behind the others. */
   readonly semaphore: Semaphore
   readonly clock: Clock
   readonly random: Random
@@ -30,10 +30,10 @@ export interface ReadOptions {
 const MOST_ROWS = 500
 
 /**
- * Reads the changes of a database whenever the bell rings, to their end, in short requests: nothing is open between. Tells
- * the same as `follow`, and like it never ends by itself, nor throws for what CouchDB does.
+ * Reads the changes of a database to their end whenever the bell rings. Requests are short: no connection stays open
+ * between them. Yields the same events as `follow`, and like `follow` never ends by itself or throws `CouchError`.
  */
-export async function* readWhenTold(options: ReadOptions, signal: AbortSignal): AsyncGenerator<FeedEvent<Change>> {
+export async function* readOnRing(options: ReadOptions, signal: AbortSignal): AsyncGenerator<FeedEvent<Change>> {
   const { readPage, bell, semaphore, clock, random } = options
   let checkpoint: Checkpoint = options.from ?? { seq: SEQ_ZERO }
   let life: string | undefined
@@ -45,7 +45,7 @@ export async function* readWhenTold(options: ReadOptions, signal: AbortSignal): 
 
   while (!signal.aborted) {
     try {
-      const heard = await bell.hear(signal)
+      const rung = await bell.wait(signal)
       if (options.breaks?.() !== breaks) {
         breaks = options.breaks?.()
         life = undefined
@@ -59,18 +59,18 @@ export async function* readWhenTold(options: ReadOptions, signal: AbortSignal): 
         life = found.life
         hasFailed = false
       }
-      const asked = size.rows
-      const page = await semaphore.run(() => readPage(checkpoint.seq, asked, { signal }))
+      const limit = size.rows
+      const page = await semaphore.run(() => readPage(checkpoint.seq, limit, { signal }))
       if (!isConnected) yield { kind: 'connected' }
       isConnected = true
       failures = 0
       const { rows, seq, bytes } = page
       if (rows.length > 0) yield { kind: 'rows', rows, life }
       checkpoint = { ...checkpoint, seq }
-      const isEnd = rows.length < asked
+      const isEnd = rows.length < limit
       size.took(rows.length, bytes)
       if (page.left !== undefined) yield { kind: 'left', changes: page.left }
-      if (isEnd) bell.answer(heard)
+      if (isEnd) bell.answer(rung)
       if (!bell.isRinging) yield { kind: 'caught-up' }
     } catch (thrown) {
       if (signal.aborted) return

@@ -1,11 +1,11 @@
 import { CouchError } from '../couch/couch-errors.ts'
 
-/** Stands in the stream for "nothing came for a while". */
+/** Marks a time without items in the stream. */
 export const QUIET = Symbol('quiet')
 
 /**
- * Passes items on, yields QUIET when none came for `quietMs`, and throws `CouchError` with code `timeout` when none
- * came for `silenceMs`. Only the time spent waiting for the source counts, never the consumer's own.
+ * Passes items on and yields QUIET if none came for `quietMs`. Throws `CouchError` with code `timeout` if none came
+ * for `silenceMs`. Only the time spent waiting for the source counts, not the consumer's time.
  */
 export async function* watchSilence<T>(
   request: string,
@@ -23,8 +23,8 @@ export async function* watchSilence<T>(
         result = await Promise.race([next, after(next, silenceMs - quietMs)])
       }
       if (result === QUIET) {
-        next.catch(() => undefined) // ends with the connection, which the thrown error closes
-        throw new CouchError('timeout', { request, reason: `not a byte for ${silenceMs} ms, not even a heartbeat` })
+        next.catch(() => undefined) // the thrown error closes the connection, which ends this read
+        throw new CouchError('timeout', { request, reason: `no data for ${silenceMs} ms, not even a heartbeat` })
       }
       if (result.done) {
         finished = true
@@ -37,7 +37,7 @@ export async function* watchSilence<T>(
   }
 }
 
-/** QUIET after `ms`, unless `settled` is first; its timer goes with whichever comes. */
+/** Resolves with QUIET after `ms`, unless `settled` settles first, which also clears the timer. */
 function after(settled: Promise<unknown>, ms: number): Promise<typeof QUIET> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(QUIET), ms)

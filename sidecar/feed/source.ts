@@ -3,18 +3,18 @@ import { CouchError } from '../couch/couch-errors.ts'
 import { isSeq } from '../couch/schemas.ts'
 import type { Seq } from '../couch/documents.ts'
 
-/** Something of CouchDB's that can be followed for ever, line by line. */
+/** A feed of CouchDB that can be followed endlessly, line by line. */
 export interface Source<Row extends { readonly seq: Seq }> {
   /** The request, for messages. */
   readonly name: string
   /**
-   * Of a new life, checkpoints of the old one mean nothing; of one that is behind a checkpoint, that checkpoint means nothing. Throws
-   * `CouchError`.
+   * The current life of the source, and whether the source is behind the checkpoint. In a new life, old checkpoints
+   * are invalid. A checkpoint ahead of the source is invalid, too. Throws `CouchError`.
    */
   readonly life: (checkpoint: Seq | undefined, signal: AbortSignal) => Promise<Life>
-  /** The bytes of its continuous feed. */
+  /** The bytes of the source's continuous feed. */
   readonly open: (query: SourceQuery, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
-  /** Many rows in one answer, which costs the server half of what they do one by one; absent where it cannot be asked so. */
+  /** Reads many rows in one answer, at half the server's cost of single rows. Absent if the source has no pages. */
   readonly page?: ReadPage<Row>
   /** Throws `CouchError` with code `garbled` for a line that CouchDB does not write. */
   readonly parse: (request: string, line: string) => Line<Row>
@@ -24,13 +24,13 @@ export interface Source<Row extends { readonly seq: Seq }> {
 export interface Page<Row> {
   readonly rows: readonly Row[]
   readonly seq: Seq
-  /** How many changes are left; undefined where the server does not say it. */
+  /** How many changes are left; undefined if the server does not report it. */
   readonly left: number | undefined
   /** Length of all rows as text. */
   readonly bytes: number
 }
 
-/** At most so many rows from a checkpoint on, in one short request. Throws `CouchError`. */
+/** Reads at most `limit` rows after a checkpoint, in one short request. Throws `CouchError`. */
 export type ReadPage<Row> = (since: Seq, limit: number, options: CallOptions) => Promise<Page<Row>>
 
 export type SourceQuery = {
@@ -43,14 +43,14 @@ export type SourceQuery = {
 
 export type Line<Row> =
   | { readonly kind: 'row'; readonly row: Row }
-  /** The server closes the feed in good order; the checkpoint to go on from, and how many changes are left, if it says so. */
+  /** The server closes the feed normally: the checkpoint to resume from, and the changes left, if reported. */
   | { readonly kind: 'last-seq'; readonly seq: Seq; readonly left: number | undefined }
-  /** A heartbeat, or the newline that says "these are all for now". */
+  /** A heartbeat, or the newline that means "no more rows for now". */
   | { readonly kind: 'beat' }
 
 /**
- * Reads one line of a continuous feed. `rowFrom` makes a row of what the line holds and of its length, or undefined
- * where it is none. Throws `CouchError` with code `garbled` for anything else.
+ * Parses one line of a continuous feed. `rowFrom` builds a row from the line's fields and length, or returns undefined
+ * if they are not a row. Throws `CouchError` with code `garbled` for any other line.
  */
 export function parseLine<Row>(
   request: string,
@@ -79,7 +79,7 @@ function parseObject(request: string, line: string): Record<string, unknown> {
 }
 
 const countFrom = (value: unknown) => (typeof value === 'number' && value >= 0 ? value : undefined)
-/** The `changes` of a row: the last revisions, the winner first. Undefined where they are none. */
+/** Leaf revisions from the `changes` of a row, the winner first. Undefined if `changes` holds no revisions. */
 export function revsFrom(changes: unknown): readonly string[] | undefined {
   if (!Array.isArray(changes) || changes.length === 0) return undefined
   const revs = (changes as readonly unknown[]).map((leaf) => (leaf as { rev?: unknown } | null)?.rev)
@@ -92,8 +92,8 @@ const garbled = (request: string, line: string, cause?: unknown) =>
 const NEWLINE = 0x0a
 
 /**
- * Cuts a stream of bytes into lines, each chunk's complete lines together. Works on bytes, so a character split
- * between two chunks is whole again before it is decoded. What follows the last newline is not a line and is dropped:
+ * Splits a stream of bytes into lines, and yields the complete lines of each chunk together. It works on bytes, so a
+ * character split between two chunks is whole again before it is decoded. Bytes after the last newline are dropped:
  * half a row is no row.
  */
 export async function* splitLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string[]> {

@@ -1,22 +1,22 @@
-/** What can happen to a database. */
+/** An event of a database. */
 export type DatabaseEvent = 'created' | 'updated' | 'deleted'
 
 const EVENTS: readonly unknown[] = ['created', 'updated', 'deleted'] satisfies DatabaseEvent[]
 
 export const isDatabaseEvent = (value: unknown): value is DatabaseEvent => EVENTS.includes(value)
 
-/** What a document of `global_changes` stands for. */
+/** The event that a document of `global_changes` represents. */
 export interface EventDocument {
   readonly event: DatabaseEvent
   readonly database: string
-  /** What stands before the first slash in its name; `_admin` where there is none. */
+  /** Part of the name before the first slash; `_admin` without a slash. */
   readonly account: string
 }
 
-/** Id of the document for an event of a database: there is one for both together. */
+/** Id of an event document: one document per pair of event and database. */
 export const eventId = (event: DatabaseEvent, database: string): string => `${event}:${database}`
 
-/** Undefined for any other document that may be there. */
+/** Returns undefined if the id is not that of an event document. */
 export function parseEventId(id: string): EventDocument | undefined {
   const [event, ...rest] = id.split(':')
   const database = rest.join(':')

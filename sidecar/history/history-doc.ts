@@ -1,37 +1,37 @@
 import type { EventMap } from '../events/map.ts'
 import type { Doc } from '../couch/documents.ts'
 
-/** An entry that has ended, as it is kept. It has no `state`: no handler takes it. */
+/** Document of an ended entry. It has no `state`, so no handler takes it. */
 export interface HistoryDoc extends Doc {
   readonly _id: string
   readonly type: 'history'
-  /** Of which document. */
+  /** Database, id and type of the handled document. */
   readonly database: string
   readonly doc: string
   readonly of_type: string
-  /** The state that has ended, and the next one; the same where its handler has left the document in it. */
+  /** The ended state, and the next one. Both are equal if the handler left the document in its state. */
   readonly from: string
   readonly to: string
-  /** Of the handler; `time` where the state has ended by its time. */
+  /** Mode of the handler; `time` if the timeout of the state ended it. */
   readonly by: 'safe' | 'unsafe' | 'time'
   readonly worker: string
-  /** When it ended, ISO 8601. */
+  /** When the entry ended, ISO 8601. */
   readonly at: string
-  /** How long the last run took, milliseconds. */
+  /** Duration of the last run, milliseconds. */
   readonly ms: number
-  /** Tries that failed before. */
+  /** Number of earlier attempts that failed. */
   readonly failed_tries: number
   /** `ctx.key`. */
   readonly key: string
-  /** The revision that ended it. */
+  /** The revision that ended the entry. */
   readonly rev: string
-  /** Of the handler's code, if it says one. */
+  /** Version of the handler's code, if declared. */
   readonly version?: string
-  /** Why it ended in `error`. */
+  /** Reason, if the entry ended in `error`. */
   readonly failure?: { readonly code: string; readonly reason: string }
 }
 
-/** What all ids of one document's history begin with. */
+/** Prefix of all ids of one document's history. */
 export const historyPrefix = (database: string, id: string): string =>
   `${encodeURIComponent(database)}/${encodeURIComponent(id)}/`
 

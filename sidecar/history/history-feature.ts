@@ -7,7 +7,7 @@ import { HistoryWriter } from './history-writer.ts'
 
 const HOUR_MS = 3_600_000
 
-/** Keeps a document for each entry that has ended, where the settings name a database for them (docs/operating.md). */
+/** Stores each ended entry as a document, if the settings name a history database (docs/operating.md). */
 export function historyFeature({ config, couch, events, clock, random, log }: Platform): Feature {
   const { historyDb: name, historyAgeMs: ageMs } = config
   if (name === undefined) return {}

@@ -13,7 +13,7 @@ import { historyDoc } from './history-doc.ts'
 
 export interface HistoryWriterOptions {
   readonly couch: Couch
-  /** With which the names of the databases begin. */
+  /** Prefix of the database names. */
   readonly name: string
   readonly worker: string
   readonly clock: Clock
@@ -21,16 +21,16 @@ export interface HistoryWriterOptions {
   readonly log: Logger
 }
 
-/** So long entries are gathered. */
+/** How long entries are gathered before a write. */
 const GATHER_MS = 1000
-/** So many are written together. */
+/** Maximum entries per request. */
 const MOST_TOGETHER = 1000
-/** While CouchDB does not take them; of more, the oldest are left out. */
+/** Maximum waiting entries while CouchDB accepts none; beyond it, the oldest are dropped. */
 const MOST_WAITING = 20_000
 const LAST_WORDS_MS = 2000
 const BACKOFF = { baseMs: 500, capMs: 15_000 }
 
-/** Writes entries that have ended, in bulk: a request a second at most while few end. */
+/** Writes ended entries in bulk: at most one request a second while few entries end. */
 export class HistoryWriter {
   readonly #options: HistoryWriterOptions
   readonly #added = new Condition()
@@ -51,7 +51,7 @@ export class HistoryWriter {
     if (this.#waiting.length === 1 || this.#waiting.length === MOST_TOGETHER) this.#added.changed()
   }
 
-  /** Until the signal aborts, and what waits is written, as far as that takes no longer than two seconds. */
+  /** Runs until the signal aborts, then writes the waiting entries for at most two seconds. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, log } = this.#options
     let failures = 0
@@ -96,7 +96,7 @@ export class HistoryWriter {
       const some = this.#waiting.slice(0, MOST_TOGETHER)
       const database = databaseOf(name, clock.now())
       try {
-        // Throws where it is not known to be stored. A conflict is the same one, whose answer did not come.
+        // Throws if the outcome is unknown. A conflict means that an earlier write of this entry lost its answer.
         for (const row of await couch.db(database).bulk(some, { signal })) writtenFrom(row)
       } catch (thrown) {
         if (!isCouchError(thrown, 'not_found')) throw thrown
@@ -104,7 +104,7 @@ export class HistoryWriter {
         continue
       }
       const written = new Set(some)
-      this.#waiting = this.#waiting.filter((text) => !written.has(text)) // of those that came meanwhile some may be left out
+      this.#waiting = this.#waiting.filter((text) => !written.has(text)) // `add` may drop some meanwhile
     }
   }
 }

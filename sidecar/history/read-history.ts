@@ -3,7 +3,7 @@ import { isCouchError } from '../couch/couch-errors.ts'
 import { historyPrefix, type HistoryDoc } from './history-doc.ts'
 import { historyDatabases } from './history-databases.ts'
 
-/** What is kept of a document's entries, the oldest first. Throws `CouchError`. */
+/** Reads the stored entries of a document, oldest first. Throws `CouchError`. */
 export async function readHistory(
   couch: Couch,
   { name, database, id }: { readonly name: string; readonly database: string; readonly id: string },
@@ -15,13 +15,13 @@ export async function readHistory(
       const docs = await couch.db(kept).withPrefix(historyPrefix(database, id), { signal })
       found.unshift(...(docs as unknown as HistoryDoc[]))
     } catch (thrown) {
-      if (!isCouchError(thrown, 'not_found')) throw thrown // it was deleted meanwhile
+      if (!isCouchError(thrown, 'not_found')) throw thrown // the database was deleted in the meantime
     }
   }
   return found
 }
 
-/** As a sentence. */
+/** One entry as a sentence. */
 export function historyLine({
   at,
   from,
@@ -33,9 +33,9 @@ export function historyLine({
   failure,
   version,
 }: HistoryDoc): string {
-  const what = from === to ? `was done in state ${from}` : `went from ${from} to ${to}`
-  const how = by === 'time' ? 'by its time' : `by the worker ${worker} in ${ms} ms`
-  const before = tries === 0 ? '' : `, after ${tries} failed ${tries === 1 ? 'try' : 'tries'}`
-  const code = version === undefined ? '' : `, version ${version}`
-  return `At ${at} it ${what}, ${how}${code}${before}${failure ? `: ${failure.code}: ${failure.reason}` : ''}.`
+  const what = from === to ? `stayed in state ${from}` : `went from ${from} to ${to}`
+  const how = by === 'time' ? 'by timeout' : `handled by the worker ${worker} in ${ms} ms`
+  const before = tries === 0 ? '' : `, after ${tries} failed ${tries === 1 ? 'attempt' : 'attempts'}`
+  const code = version === undefined ? '' : ` (version ${version})`
+  return `At ${at} the document ${what}, ${how}${code}${before}${failure ? `: ${failure.code}: ${failure.reason}` : ''}.`
 }

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto'
 import { secureHeaders } from 'hono/secure-headers'
 
 export interface HttpOptions {
-  /** Each with its full paths; the first that has a path answers it. */
+  /** Routes with full paths; the first route that matches answers. */
   readonly routes: readonly Hono[]
   readonly log: Logger
 }
@@ -15,8 +15,8 @@ export interface HttpOptions {
 const MAX_BODY = 16 * 1024
 
 /**
- * All of the sidecar's HTTP in one application, with what holds for every request: security headers, a limit on the
- * body, errors in CouchDB's words, a line in the log.
+ * Combines all routes in one application. Every request gets security headers, a limit on the body, errors in CouchDB's
+ * format, and a log line.
  *
  * @example
  * const app = createHttp({ routes: [up({ health }), confirmPage({ confirmations, log })], log })
@@ -36,12 +36,12 @@ function tooLarge(): never {
 }
 
 /**
- * Nothing may be loaded or framed: a page of the sidecar is its own HTML, and one style sheet and one script in it, known by
- * their hashes. No address is passed on, nothing is stored on the way. Strict-Transport-Security is left to the proxy that
- * terminates TLS in front. A route whose pages need something else sets its own header, which stays.
+ * Sets security headers: pages load nothing and cannot be framed. A page is one HTML file with a style sheet and a
+ * script, known by their hashes. Browsers send no referrer, and caches store nothing. The proxy that terminates TLS
+ * sets Strict-Transport-Security. A header that a route sets itself stays.
  *
  * @param styles the style sheets that pages may hold
- * @param scripts the scripts
+ * @param scripts the scripts that pages may hold
  */
 function securityHeaders(styles: readonly string[], scripts: readonly string[]): MiddlewareHandler {
   const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
@@ -66,8 +66,8 @@ function securityHeaders(styles: readonly string[], scripts: readonly string[]):
 }
 
 /**
- * Logs each request at `debug`: method, the first part of its path, status, milliseconds. What follows in a path can
- * be the code of a confirm link, so it is left out, as is the query.
+ * Logs each request at `debug`: method, first part of the path, status, milliseconds. The rest of the path may hold the
+ * code of a confirm link. The log omits this rest and the query.
  */
 const requestLog = (log: Logger): MiddlewareHandler =>
   async function requestLog(c, next) {
@@ -77,6 +77,6 @@ const requestLog = (log: Logger): MiddlewareHandler =>
     log.debug({ method: c.req.method, path: pathForLog(c.req.path), status: c.res.status, ms }, 'request')
   }
 
-/** `/confirm/…` for `/confirm/d1/c0de`. */
+/** Shortens `/confirm/d1/c0de` to `/confirm/…`. */
 export const pathForLog = (path: string): string =>
   path.replace(/^(\/[^/]{0,64})[^]*$/, (all, first: string) => (all === first ? first : `${first}/…`))

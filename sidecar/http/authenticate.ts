@@ -11,65 +11,65 @@ import { HttpError } from './http-errors.ts'
 
 export interface AuthenticateOptions {
   readonly sessions: Pick<Sessions, 'whoIs' | 'own'>
-  /** The client that failed logins of a request are counted for. */
+  /** Returns the client that failed logins count against. */
   readonly clientOf: (c: Context) => string
-  /** How long an answer of CouchDB is believed: the rights of a user end so long after their change. Default 5 s. */
+  /** How long an answer of CouchDB is cached: a change of a user's rights takes effect after that. Default 5 s. */
   readonly believedMs?: number
   readonly clock: Clock
 }
 
 /**
- * The user who sends a request; `undefined` where the credentials are wrong. Throws `HttpError` where they may not be
- * tried now, `CouchError` where CouchDB cannot be asked.
+ * Returns the user of a request; `undefined` if the credentials are wrong. Throws `HttpError` if the credentials may
+ * not be tried now, `CouchError` if CouchDB cannot be reached.
  */
 export type Authenticate = (c: Context) => Promise<UserCtx | undefined>
 
-/** Of each kind. */
+/** Maximum entries of each cache. */
 const MAX_REMEMBERED = 1_000
-/** Within five minutes. CouchDB locks a name out after five; two are left for other programs at the sidecar's address. */
+/** Per name within five minutes. CouchDB locks a name out after five; two remain for programs at the same address. */
 const FAILURES_OF_NAME = 3
-/** Within five minutes, with any names. */
+/** Failed logins per client within five minutes, with any names. */
 const FAILURES_OF_CLIENT = 10
 
 interface Remembered {
   readonly userCtx: UserCtx | undefined
-  /** By the clock's ticks. */
+  /** In the clock's ticks. */
   readonly until: number
 }
 
 /**
- * Asks CouchDB for the user of a request, with the request's own credentials (`session.ts`). One question answers all
- * requests that come meanwhile: hundreds of readers of a feed may come back at once. The answer is remembered under a hash of
- * the credentials; those that name no user are remembered apart, so that invented ones cannot push out real users.
+ * Checks a request's credentials with CouchDB (`session.ts`). Concurrent requests with the same credentials share one
+ * check: hundreds of feed readers may return at once. The answer is cached under a hash of the credentials. Credentials
+ * that name no user have a separate cache, so that invented ones cannot evict real users.
  *
- * Failed logins are limited for each client, and for each name below CouchDB's own limit, so that no name is locked out
- * through the sidecar. A program with an old password does no harm: a wrong password is not tried again for five
- * minutes. Nor do guesses to others: a password that was right is always tried.
+ * Failed logins are limited per client, and per name below CouchDB's own limit. So the sidecar causes no lockout of a
+ * name. A wrong password is not tried again for five minutes, so a program with an old password does no harm. A
+ * password that was right before is always tried, so guesses by others do no harm either.
  */
 export const createAuthenticate = (options: AuthenticateOptions): Authenticate =>
   createAuthenticators(options).authenticate
 
 export interface Authenticators {
   readonly authenticate: Authenticate
-  /** The same of a name and a password that a person has typed, with the same limits. */
+  /** Checks a name and a password that a person has typed, with the same limits. */
   readonly login: (c: Context, name: string, password: string) => Promise<UserCtx | undefined>
 }
 
-/** As `createAuthenticate`. */
+/** Like `createAuthenticate`, with a check for typed logins. */
 export function createAuthenticators(options: AuthenticateOptions): Authenticators {
   const { clientOf, believedMs = 5_000, clock } = options
   const { whoIs, own } = options.sessions
   const asking = new Map<string, Promise<UserCtx | undefined>>()
   const users = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
   const strangers = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
-  /** Hashes of logins that were right when they were last tried. */
+  /** Hashes of logins that were right at their last check. */
   const proven = new LRUCache<string, true>({ max: MAX_REMEMBERED })
   const failures = createFailedLogins(clock)
   const oneByOne = createMutexByKey()
   const semaphore = new Semaphore(() => MAX_CONNECTIONS)
-  const never = new AbortController().signal // the first to ask may leave before the others
+  const never = new AbortController().signal // the first client may leave before the others that share its check
 
-  /** For one name one after the other: those under way might all fail. */
+  /** Checks the logins of one name one at a time: concurrent ones could all fail, beyond the limit. */
   const tryLogin = (key: string, login: Login, credentials: Credentials, client: string) =>
     oneByOne(login.name, () =>
       semaphore.run(async () => {
@@ -92,7 +92,7 @@ export function createAuthenticators(options: AuthenticateOptions): Authenticato
     throw new HttpError(429, 'too_many_requests', 'Too many logins have failed. Try again later.', { headers })
   }
 
-  function ask(key: string, credentials: Credentials, client: string): Promise<UserCtx | undefined> {
+  function request(key: string, credentials: Credentials, client: string): Promise<UserCtx | undefined> {
     const login = loginFrom(credentials.authorization)
     const answer = login ? tryLogin(key, login, credentials, client) : whoIs(credentials, never)
     const remembered = answer
@@ -112,7 +112,7 @@ export function createAuthenticators(options: AuthenticateOptions): Authenticato
     const key = hashOf(credentials)
     const known = users.get(key) ?? strangers.get(key)
     if (known && clock.ticks() < known.until) return known.userCtx
-    return asking.get(key) ?? ask(key, credentials, client)
+    return asking.get(key) ?? request(key, credentials, client)
   }
 
   return {
@@ -125,23 +125,23 @@ export function createAuthenticators(options: AuthenticateOptions): Authenticato
   }
 }
 
-/** Its bytes, as a login has them. */
+/** The text's UTF-8 bytes in latin1, as a login holds them. */
 const latin1 = (text: string): string => Buffer.from(text).toString('latin1')
 
-/** CouchDB has locked the name out, or refuses the sidecar itself. */
+/** Handles `forbidden`: CouchDB has locked the name out, or refuses the sidecar itself. */
 function refusedName(thrown: unknown): never {
   if (!isCouchError(thrown, 'forbidden')) throw thrown
   const options = { cause: thrown, headers: { 'Retry-After': '60' } }
   throw new HttpError(503, 'service_unavailable', 'CouchDB refuses this name for now. Try again later.', options)
 }
 
-/** On a server without admins ("admin party") CouchDB takes everyone for an admin, and so does this. */
+/** A server without admins ("admin party") gives every user the role of an admin. */
 export const hasRole = (userCtx: UserCtx | undefined, roles: readonly string[]): boolean =>
   userCtx?.roles.some((role) => roles.includes(role)) ?? false
 
 export const isAdmin = (userCtx: UserCtx | undefined): boolean => hasRole(userCtx, ['_admin'])
 
-/** The refusal of a request: 401 where the user is unknown, 403 where the rights do not suffice. */
+/** Returns the refusal of a request: 401 for an unknown user, 403 for insufficient rights. */
 export function refusalOf(userCtx: UserCtx | undefined, reason = 'You are not a server admin.'): HttpError {
   if (userCtx?.name) return new HttpError(403, 'forbidden', reason)
   return new HttpError(401, 'unauthorized', userCtx ? reason : 'Name or password is incorrect.', { headers })
@@ -153,19 +153,19 @@ const hashOf = ({ authorization = '', cookie = '' }: Credentials): string =>
   createHash('sha256').update(`${authorization}\n${cookie}`).digest('base64')
 
 interface FailedLogins {
-  /** How long until a login of this key may be tried, milliseconds; 0: now. */
+  /** Milliseconds until a login of this key may be tried; 0: now. */
   waitMs(key: string, most: number): number
   add(key: string): void
 }
 
-/** CouchDB forgets failures as old as that. */
+/** CouchDB forgets failures after this time. */
 const COUNTED_MS = 300_000
-/** Beyond that the keys that failed longest ago are forgotten. */
+/** Beyond this number, the keys with the oldest failures are forgotten. */
 const MAX_KEYS = 10_000
 
-/** Counts the failed logins of the last five minutes by name, and by client. In memory, for each process by itself. */
+/** Counts failed logins of the last five minutes per name and per client. In memory, separate for each process. */
 function createFailedLogins(clock: Clock): FailedLogins {
-  /** By the clock's ticks, the oldest first. */
+  /** In the clock's ticks, the oldest first. */
   const failures = new LRUCache<string, readonly number[]>({ max: MAX_KEYS })
   const recent = (key: string) => (failures.peek(key) ?? []).filter((at) => clock.ticks() - at < COUNTED_MS)
 
@@ -182,13 +182,13 @@ function createFailedLogins(clock: Clock): FailedLogins {
 
 export interface AdminOnlyOptions {
   readonly authenticate: Authenticate
-  /** One of them will do. Default: that of server admins. */
+  /** One of these roles suffices. Default: the role of server admins. */
   readonly roles?: readonly string[]
-  /** What those are told who have none of them. */
+  /** Reason in the refusal of other users. */
   readonly reason?: string
 }
 
-/** Lets in server admins only, or users with one of the roles. CouchDB says which user it is (`authenticate.ts`). */
+/** Admits only server admins, or users with one of the roles. CouchDB authenticates the user (`authenticate.ts`). */
 export function adminOnly({ authenticate, roles = ['_admin'], reason }: AdminOnlyOptions): MiddlewareHandler {
   return async function adminOnly(c, next) {
     const userCtx = await authenticate(c)

@@ -1,6 +1,6 @@
 /**
- * Refusals over HTTP, in the words of CouchDB: `{"error": …, "reason": …}` for programs, a page for people. Neither
- * ever holds a stack or the text of an unexpected error.
+ * HTTP errors in CouchDB's format: `{"error": …, "reason": …}` for programs, a page for people. Neither contains a
+ * stack or the text of an unexpected error.
  */
 import type { Context, ErrorHandler, NotFoundHandler } from 'hono'
 import { accepts } from 'hono/accepts'
@@ -11,7 +11,7 @@ import { CouchError } from '../couch/couch-errors.ts'
 import { pathForLog } from './app.ts'
 import { errorPage } from './page.ts'
 
-/** Thrown by a handler to refuse a request. `code` is CouchDB's `error` word, the message its `reason`. */
+/** Thrown by a handler to refuse a request. `code` is CouchDB's `error`, the message its `reason`. */
 export class HttpError extends SidecarError {
   override readonly name = 'HttpError'
   readonly status: ContentfulStatusCode
@@ -29,7 +29,7 @@ export class HttpError extends SidecarError {
   }
 }
 
-/** Answers every other method of a path, as CouchDB does. */
+/** Refuses all other methods of a path, like CouchDB. */
 export const methodNotAllowed =
   (...methods: string[]) =>
   (): never => {
@@ -37,13 +37,13 @@ export const methodNotAllowed =
     throw new HttpError(405, 'method_not_allowed', `Only ${methods.join(',')} allowed`, { headers })
   }
 
-export const notFound: NotFoundHandler = (c) => answer(c, new HttpError(404, 'not_found', 'There is nothing here.'))
+export const notFound: NotFoundHandler = (c) => answer(c, new HttpError(404, 'not_found', 'There is no such page.'))
 
 export const handleError =
   (log: Logger): ErrorHandler =>
   (thrown, c) => {
     const error = httpErrorFrom(thrown)
-    const hasLeft = c.req.raw.signal.aborted // then what was done for them broke off, as it should
+    const hasLeft = c.req.raw.signal.aborted // then the work for this client fails as intended
     if (error.status >= 500 && !hasLeft) log.error({ err: thrown, path: pathForLog(c.req.path) }, 'request failed')
     return answer(c, error)
   }
@@ -56,7 +56,7 @@ function httpErrorFrom(thrown: unknown): HttpError {
     const options = { cause: thrown, headers: { 'Retry-After': RETRY_AFTER_S } }
     return new HttpError(503, 'service_unavailable', 'The database cannot be reached. Try again in a moment.', options)
   }
-  return new HttpError(500, 'internal_server_error', 'The sidecar met an error, which is in its log.', {
+  return new HttpError(500, 'internal_server_error', 'Internal error: see the log of the sidecar.', {
     cause: thrown,
   })
 }

@@ -3,7 +3,7 @@ import { HttpError } from './http-errors.ts'
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** The JSON object that a request brings. Its fields are not checked yet. Throws `HttpError`. */
+/** Reads the JSON object of a request. Its fields are not checked. Throws `HttpError`. */
 export async function readObject(c: Context): Promise<JsonObject> {
   const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase()
   if (type !== 'application/json') {

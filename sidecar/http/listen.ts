@@ -16,13 +16,13 @@ export interface ListenOptions {
 }
 
 export interface Listening {
-  /** As it was bound. */
+  /** The port that was bound. */
   readonly port: number
-  /** Where a browser on this machine finds it, without a slash at its end. */
+  /** URL for a browser on this machine, without a trailing slash. */
   readonly url: string
-  /** Answers with this application. Requests that came before wait for it. Once only. */
+  /** Sets the application that answers. Earlier requests wait for it. Call once. */
   serve(app: Hono): void
-  /** Takes no more requests; idle connections end at once, busy ones with their answer or after a second. */
+  /** Stops accepting requests. Idle connections close at once, busy ones after their answer or after a second. */
   close(): Promise<void>
 }
 
@@ -31,7 +31,7 @@ const CUT_MS = 1_000
 /**
  * Binds a port.
  *
- * @throws ConfigError that names the setting to change, where the port cannot be had
+ * @throws ConfigError that names the setting to change, if the port is not available
  */
 export async function listen(options: ListenOptions): Promise<Listening> {
   const { host, port, headersMs = 10_000, requestMs = 30_000 } = options
@@ -57,11 +57,11 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   return { port: bound, url: `http://${nameOf(host)}:${bound}`, serve, close }
 }
 
-/** A header without a name, which the parser of Node before 20.20 lets pass. */
+/** Finds a header without a name: the parser of Node before 20.20 accepts it. */
 const isMalformed = ({ rawHeaders }: { readonly rawHeaders: readonly string[] }): boolean =>
   rawHeaders.some((name, at) => at % 2 === 0 && name === '')
 
-/** As Node answers what its parser does not take. */
+/** The answer that Node gives to requests that its parser refuses. */
 const refuse = () => new Response(null, { status: 400, headers: { Connection: 'close' } })
 
 async function closeServer(server: Server): Promise<void> {

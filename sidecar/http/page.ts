@@ -1,4 +1,4 @@
-/** What the pages of the sidecar look like. Nothing is loaded: one style sheet and one small script, each allowed by its hash. */
+/** Layout of the sidecar's pages. They load nothing: one style sheet and one small script, each allowed by its hash. */
 import { html, raw } from 'hono/html'
 import type { HtmlEscapedString } from 'hono/utils/html'
 
@@ -45,7 +45,7 @@ code { font: 1.0625rem/1.5 ui-monospace, Menlo, Consolas, monospace; overflow-wr
 .quiet { margin: 0; color: var(--quiet); font-size: .9375rem; }
 `
 
-/** Copies the text beside a button; where the browser lets it not, the text is selected. */
+/** Copies the text beside a button; if the browser refuses, selects the text. */
 export const script = `
 for (const button of document.querySelectorAll('.copy')) {
   const text = button.parentElement.querySelector('code')
@@ -63,10 +63,10 @@ for (const button of document.querySelectorAll('.copy')) {
 `
 export const copyScript = raw(`<script>${script}</script>`)
 
-/** Made as a whole, because its hash is that of every letter between the tags. */
+/** Built as one string, because its hash covers every character between the tags. */
 const styleElement = raw(`<style>${style}</style>`)
 
-/** A whole page around its content. */
+/** Wraps content in a complete page. */
 export const page = (title: string, content: Html): Html =>
   html`<!doctype html>
     <html lang="en">
@@ -82,7 +82,7 @@ export const page = (title: string, content: Html): Html =>
       </body>
     </html>`
 
-/** What a person sees instead of an error. */
+/** The page that a person gets for an error. */
 export const errorPage = (status: number, reason: string): Html => {
   const title = titles[status] ?? 'That did not work'
   return page(
@@ -93,7 +93,7 @@ export const errorPage = (status: number, reason: string): Html => {
 }
 
 const titles: Readonly<Record<number, string>> = {
-  404: 'There is nothing here',
+  404: 'There is no such page',
   500: 'Something went wrong',
   503: 'Please try again in a moment',
 }

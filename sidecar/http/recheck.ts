@@ -3,8 +3,8 @@ import type { Clock } from '../core/clock.ts'
 import { CouchError } from '../couch/couch-errors.ts'
 
 /**
- * Checks again and again, until it is stopped, whether a reader may still have an endless answer. Ends the answer when
- * `check` throws, but not while CouchDB cannot be asked.
+ * Checks periodically, until stopped, whether a reader may still receive an endless answer. Ends the answer when
+ * `check` throws, except on a `CouchError`: then CouchDB cannot be reached.
  */
 export type Recheck = (check: () => Promise<unknown>, end: () => void) => Alarm
 

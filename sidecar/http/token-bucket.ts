@@ -1,27 +1,27 @@
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../core/clock.ts'
 
-/** Lets through so much a minute from each client, and so much from all of them together. */
+/** Limits the rate of each client, and of all clients together. */
 export interface RateLimiter {
-  /** Takes so many at once, or none. 0, or how long to wait until there are as many, milliseconds. */
+  /** Takes `count` tokens or none. Returns 0, or the milliseconds until so many are available. */
   take(client: string, count?: number): number
 }
 
 export interface RateLimiterOptions {
-  /** From one client; what was not used gathers up to as many. */
+  /** Rate of one client; unused tokens collect up to this number. */
   readonly perMinute: number
-  /** The most that is taken at once. Default 1. */
+  /** Maximum tokens taken at once. Default 1. */
   readonly atOnce?: number
-  /** All together may send as much as so many clients that send as much as they may. Default 20. */
+  /** All clients together get the rate of this number of clients. Default 20. */
   readonly clients?: number
   readonly clock: Clock
 }
 
-/** Beyond that, the client that came longest ago is forgotten: it gets a new bucket, and no more than all have left. */
+/** Beyond it, the least recent client is forgotten. Its new bucket gives no more than the common one has left. */
 const REMEMBERED = 10_000
 const MINUTE_MS = 60_000
 
-/** Buckets with a hole: they fill steadily and never run over. In memory, each process for itself. */
+/** Creates token buckets: they fill steadily up to their size. In memory, separate for each process. */
 export function createRateLimiter({
   perMinute,
   atOnce = 1,
@@ -55,7 +55,7 @@ interface Bucket {
   readonly perMs: number
   readonly size: number
   tokens: number
-  /** When it was looked at, by the clock's ticks. */
+  /** Last refill, in the clock's ticks. */
   at: number
 }
 
@@ -63,7 +63,7 @@ const createBucket = (perMinute: number, size: number, at: number): Bucket => {
   return { perMs: perMinute / MINUTE_MS, size, tokens: size, at }
 }
 
-/** How long until there are as many, milliseconds. */
+/** Milliseconds until the bucket holds `count` tokens. */
 function missingMs(bucket: Bucket, count: number, now: number): number {
   bucket.tokens = Math.min(bucket.size, bucket.tokens + (now - bucket.at) * bucket.perMs)
   bucket.at = now

@@ -2,13 +2,13 @@ import { Hono } from 'hono'
 import { methodNotAllowed } from './http-errors.ts'
 
 export interface UpOptions {
-  /** What is wrong now, as sentences that hold nothing secret: the endpoint needs no login. */
+  /** Current problems, as sentences without secrets: the endpoint needs no login. */
   readonly problems: () => readonly string[]
 }
 
 /**
- * `GET /_up`, for readiness and monitoring: 200 while the process does its work, 503 with the reasons while it does not.
- * `GET /_live`, for liveness: 200 while the process answers at all. What only CouchDB can mend, a restart does not.
+ * Serves `GET /_up`, for readiness and monitoring: 200 while the process does its work, otherwise 503 with the reasons.
+ * Serves `GET /_live`, for liveness: 200 while the process answers at all. A restart does not mend a fault of CouchDB.
  */
 export function up({ problems }: UpOptions): Hono {
   const app = new Hono()
@@ -23,8 +23,8 @@ export function up({ problems }: UpOptions): Hono {
 }
 
 /**
- * `GET /`: the beginning of CouchDB's own answer. Some of its clients ask for that before they read a feed
- * (cloudant-follow), and give up where it is missing.
+ * Serves `GET /`: the first fields of CouchDB's own answer. Some CouchDB clients (cloudant-follow) request it before
+ * they read a feed, and fail without it.
  */
 export function welcome(): Hono {
   return new Hono().get('/', (c) => c.json({ couchdb: 'Welcome', vendor: { name: 'couchdb-sidecar' } }))

@@ -3,32 +3,32 @@ import { secretFaults, textFaults } from '../../ddocs/lib/shape.ts'
 import { inboxIdOf } from './inbox-names.ts'
 import { isRevision } from './revisions.ts'
 
-/** A document as a client sends it; the id is there, the rest is not checked. */
+/** A document as a client sends it. It has an id; all other fields are unchecked. */
 export interface Sent {
   readonly doc: Readonly<Record<string, unknown>>
-  /** By replication: `_rev` is the document's own revision (`new_edits: false`), not the one that it changes. */
+  /** Sent by replication (`new_edits: false`): `_rev` is the document's own revision, not the one that it changes. */
   readonly replicated: boolean
-  /** From where it comes. */
+  /** The sender: a keyed hash of the client's address. */
   readonly by: string
 }
 
-/** A document that says whose it is. */
+/** A document with a valid id, revision and secret hash. */
 export interface Arrival {
-  /** In the control database. */
+  /** Id in the control database. */
   readonly id: string
   readonly rev: string | undefined
   readonly replicated: boolean
   readonly by: string
-  /** All that the writer has to say, without CouchDB's own fields. Ids are those of the control database. */
+  /** The writer's fields, without CouchDB's own. Ids are those of the control database. */
   readonly fields: Readonly<Record<string, unknown>>
 }
 
-/** The arrival, or why it is none, as a sentence. */
+/** The arrival, or the faults of the document as a sentence. */
 export function arrivalOf({ doc, replicated, by }: Sent): Arrival | string {
   const { _id, _rev, _revisions, _conflicts, ...fields } = doc
   const faults = [...idFaults(doc), ...revFaults(_rev, replicated), ...ownerFaults(fields)]
   if (faults.length > 0) return faults.join('; ')
-  if (!isStorable(fields, DEPTH)) return `expected whole characters, and values nested ${DEPTH} deep at most`
+  if (!isStorable(fields, DEPTH)) return `expected well-formed Unicode, and values nested ${DEPTH} deep at most`
 
   const secret = fields.secret_sha256 as string
   const { device_id: device } = fields
@@ -48,13 +48,13 @@ const revFaults = (rev: unknown, replicated: boolean): string[] =>
 
 const ownerFaults = (fields: Doc): string[] =>
   fields.secret_sha256 === undefined
-    ? ['secret_sha256: expected the SHA-256 of a secret of your own, by which you may ask what became of this']
+    ? ['secret_sha256: expected the SHA-256 of a secret of your own; the secret lets you read the status later']
     : secretFaults(fields)
 
-/** A document of the machines is two deep. */
+/** Maximum nesting of values. Documents of the machines are two deep. */
 const DEPTH = 8
 
-/** CouchDB takes no halves of characters; what is nested without end cannot be stored. */
+/** CouchDB refuses lone surrogates, and cannot store values that are nested too deeply. */
 function isStorable(value: unknown, depth: number): boolean {
   if (typeof value === 'string') return !/\p{Cs}/u.test(value)
   if (typeof value !== 'object' || value === null) return true

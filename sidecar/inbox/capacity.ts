@@ -3,17 +3,17 @@ import type { Clock } from '../core/clock.ts'
 import type { Database } from '../couch/database.ts'
 import { BY_STATE, DDOC, countRow } from '../docstate/finding/pages.ts'
 
-/** How many devices may wait to be confirmed, and how many documents of strangers there are in all. */
+/** Limits the devices that wait for confirmation, and all stored documents of strangers. */
 export interface Capacity {
   /**
-   * True if there is room for one more document of this type, which is counted. Throws `CouchError`.
+   * Takes room for one more document of this type. False if no room is left. Throws `CouchError`.
    *
-   * @param hasShare asked where half of the room is taken: whether he who brings it may have some of the rest
+   * @param hasShare called once half of the room is taken: whether the sender may take some of the rest
    */
   take(type: StrangersType, hasShare: () => boolean): Promise<boolean>
 }
 
-/** What strangers may write. */
+/** Types of documents that strangers may write. */
 export type StrangersType = 'device' | 'confirm'
 
 export interface CapacityOptions {
@@ -23,12 +23,12 @@ export interface CapacityOptions {
   readonly log: Logger
 }
 
-/** So long one count is believed: what was let in since is added to it. */
+/** Lifetime of a count. Documents that were accepted since then are added to the count. */
 const COUNTED_MS = 10_000
 const WAITING = ['new', 'confirming']
-/** Of devices: those that are not confirmed. Confirmations count in any state. */
+/** States of unconfirmed devices. Confirm documents count in any state. */
 const UNCONFIRMED = [...WAITING, 'expired', 'error', 'forgotten']
-/** So many times what may wait is kept in all, until it is forgotten. */
+/** Maximum number of stored documents, as a multiple of `limit`. They stay until they are forgotten. */
 const KEPT = 10
 
 interface Counted {
@@ -36,7 +36,7 @@ interface Counted {
   kept: number
 }
 
-/** Counts all devices and confirmations, however they came into the control database. */
+/** Counts all devices and confirm documents, however they came into the control database. */
 export function createCapacity({ database, limit, clock, log }: CapacityOptions): Capacity {
   let counted: Promise<Counted> | undefined
   let countedAt = 0
@@ -52,7 +52,7 @@ export function createCapacity({ database, limit, clock, log }: CapacityOptions)
 
   function recount(): Promise<Counted> {
     const counting = count()
-    counting.catch(() => (counted = undefined)) // the next one asks again
+    counting.catch(() => (counted = undefined)) // the next call counts again
     countedAt = clock.ticks()
     return (counted = counting)
   }
@@ -60,16 +60,16 @@ export function createCapacity({ database, limit, clock, log }: CapacityOptions)
   return {
     async take(type, hasShare) {
       const isFresh = counted && clock.ticks() - countedAt < COUNTED_MS
-      const there = await (isFresh ? counted! : recount())
-      const { waiting, kept } = there
+      const count = await (isFresh ? counted! : recount())
+      const { waiting, kept } = count
       const wasFull = full
       full = waiting >= limit || kept >= limit * KEPT
       if (full && !wasFull) log.warn({ waiting, kept, limit }, 'the inbox is full: too many devices wait, or are kept')
       const isScarce = kept >= (limit * KEPT) / 2 || (type === 'device' && waiting >= limit / 2)
       const isFull = kept >= limit * KEPT || (type === 'device' && waiting >= limit)
       if (isFull || (isScarce && !hasShare())) return false
-      there.kept += 1
-      if (type === 'device') there.waiting += 1
+      count.kept += 1
+      if (type === 'device') count.waiting += 1
       return true
     },
   }

@@ -1,10 +1,10 @@
 /**
- * What becomes of an arrival, decided without side effects. What may be written, the guard of the control database says,
- * as it does to any other client without a name. What is new, the writer's revisions say, as in CouchDB: a repetition
- * changes nothing, however often it comes and whatever became of the document since.
+ * Decides the outcome of an arrival, without side effects. The guard of the control database decides what may be
+ * written, as for any other client without a name. The writer's revisions decide what is new, as in CouchDB. A
+ * repetition changes nothing, however often it comes, and in any later state of the document.
  *
- * By replication, a revision that does not win over the last one is a repetition; one that does is an update. By a plain
- * write, an update names the last revision; what names none is the beginning, or its repetition.
+ * By replication, a revision that wins over the last one is an update; any other is a repetition. By a plain write, an
+ * update names the last revision. A plain write without a revision is the first one, or its repetition.
  */
 import validate from '../../ddocs/control/docstate/validate_doc_update.ts'
 import { isObject, type Doc } from '../../ddocs/lib/document.ts'
@@ -16,14 +16,14 @@ import { contentHash } from './inbox-names.ts'
 import { isRevision, nextRevision, winsOver } from './revisions.ts'
 
 export type Decision =
-  /** `rev`: as the writer counts. */
+  /** `rev`: the writer's revision. */
   | { readonly kind: 'write'; readonly doc: NewDoc; readonly rev: string }
   | { readonly kind: 'repeated'; readonly rev: string }
-  /** It changes a revision that is not the last one. */
+  /** The arrival changes a revision that is not the last one. */
   | { readonly kind: 'conflict' }
   | { readonly kind: 'refused'; readonly reason: string }
 
-/** @param before the document as it is now, if there is one */
+/** @param before the current document, if it exists */
 export function decide(arrival: Arrival, before: StoredDoc | undefined): Decision {
   const { id, replicated, by, fields } = arrival
   const last = lastRevision(before)
@@ -39,30 +39,30 @@ export function decide(arrival: Arrival, before: StoredDoc | undefined): Decisio
     : { kind: 'refused', reason }
 }
 
-/** Undefined also where an admin has put something else there. */
+/** The writer's last revision; undefined without one, or if an admin has written another value. */
 export function lastRevision(before: StoredDoc | undefined): string | undefined {
   const { rev } = isObject(before?.inbox) ? before.inbox : {}
   return isRevision(rev) ? rev : undefined
 }
 
-/** In one order, and with what it changes. */
+/** The content to hash: the fields in one order, and the revision that they change. */
 const contentOf = ({ rev, fields }: Arrival): unknown => [
   rev ?? null,
   Object.entries(fields).sort(([one], [other]) => (one < other ? -1 : 1)),
 ]
 
-/** Without what is said of the state that it leaves: a new one begins. */
+/** The document without the fields of the state that it leaves: a new state begins. */
 function asLeft({ docstate: _docstate, error: _error, ...rest }: StoredDoc): StoredDoc {
   return rest
 }
 
-/** The sidecar has written the owner's address in its one spelling; the device goes on with its own. */
+/** Keeps the normalised owner that the sidecar wrote: the device continues to send its own spelling. */
 function asWritten(fields: Arrival['fields'], { owner }: StoredDoc): Arrival['fields'] {
   const isSame = typeof fields.owner === 'string' && normaliseAddress(fields.owner) === owner
   return isSame ? { ...fields, owner } : fields
 }
 
-/** Why the guard refuses this to a client without a name; undefined if it does not. */
+/** Why the guard refuses this write to a client without a name; undefined if it accepts the write. */
 function refusalOf(doc: Doc, before: Doc | undefined): string | undefined {
   try {
     validate.call({ machines: controlMachines }, doc, before ?? null, { db: '', name: null, roles: [] })

@@ -1,7 +1,7 @@
 /**
- * What the inbox answers as a database, for clients that replicate into it: always the same. It
- * has nothing, it lacks everything, it takes every checkpoint and keeps none. So each replication begins anew, and what
- * it sends again is a repetition.
+ * The answers of the inbox as a database, for clients that replicate into it. They are always the same: the inbox has
+ * no document, lacks every revision, accepts every checkpoint and keeps none. So each replication begins anew, and
+ * repeats earlier documents.
  */
 import { Hono } from 'hono'
 import type { Hashing } from '../devices/passwords.ts'
@@ -18,12 +18,12 @@ const INFO = {
   instance_start_time: '0',
 }
 
-/** As some clients write it, and as others do. */
+/** The path without and with a trailing slash: clients use either. */
 export const rootOf = (path: string): string[] => [path, `${path}/`]
 
 /**
  * @param path of the inbox
- * @param hashing how the server keeps passwords: what a device may put into its `credentials`
+ * @param hashing hash parameters of the server, for a device's `credentials`
  */
 export function inboxDatabase(path: string, { prf, iterations }: Hashing): Hono {
   const credentials = { password_scheme: 'pbkdf2', ...(prf !== 'sha' && { pbkdf2_prf: prf }), iterations }
@@ -36,11 +36,11 @@ export function inboxDatabase(path: string, { prf, iterations }: Hashing): Hono 
     c.json({ ok: true, instance_start_time: INFO.instance_start_time }, 201),
   )
   app.post(`${path}/_revs_diff`, async (c) => {
-    const asked = Object.entries(await readObject(c))
-    if (!asked.every(([, revs]) => isListOfTexts(revs))) {
+    const requested = Object.entries(await readObject(c))
+    if (!requested.every(([, revs]) => isListOfTexts(revs))) {
       throw new HttpError(400, 'bad_request', 'Expected a list of revisions for each id.')
     }
-    return c.json(Object.fromEntries(asked.map(([id, missing]) => [id, { missing }])))
+    return c.json(Object.fromEntries(requested.map(([id, missing]) => [id, { missing }])))
   })
   app.get(`${path}/_local/:id`, () => {
     throw new HttpError(404, 'not_found', 'missing')

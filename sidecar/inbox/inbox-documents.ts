@@ -1,11 +1,11 @@
-/** Documents on their way into the inbox, and what is answered of each, in CouchDB's words. */
+/** Reads documents for the inbox, and makes the answer for each in CouchDB's words. */
 import { randomUUID } from 'node:crypto'
 import { isCouchError } from '../couch/couch-errors.ts'
 import type { Received } from './inbox.ts'
 import { HttpError } from '../http/http-errors.ts'
 import { isJsonObject, type JsonObject } from '../http/json-body.ts'
 
-/** Of one request. */
+/** Maximum number of documents in one request. */
 export const MAX_DOCS = 20
 const FULL_S = 60
 
@@ -13,7 +13,7 @@ export type Row =
   | { readonly ok: true; readonly id: unknown; readonly rev: string }
   | { readonly id: unknown; readonly error: 'forbidden' | 'conflict'; readonly reason: string }
 
-/** Undefined where there is no room for it: nothing can be said of it but that it is to come again. */
+/** The answer for one document; undefined if the inbox is full: the client must send the document again. */
 export function rowOf(id: unknown, received: Received): Row | undefined {
   switch (received.kind) {
     case 'taken':
@@ -28,13 +28,13 @@ export function rowOf(id: unknown, received: Received): Row | undefined {
   }
 }
 
-/** As CouchDB: a document without an id gets a random one. */
+/** Gives a random id to a document without one, as CouchDB does. */
 export const withId = (doc: JsonObject): JsonObject => ({
   ...doc,
   _id: doc._id === undefined ? randomUUID().replaceAll('-', '') : doc._id,
 })
 
-/** What `_bulk_docs` brings. Throws `HttpError`. */
+/** Reads the body of `_bulk_docs`. Throws `HttpError`. */
 export function docsFrom({ docs, new_edits: edits }: JsonObject) {
   if (!Array.isArray(docs)) throw new HttpError(400, 'bad_request', 'POST body must include `docs` parameter.')
   if (!docs.every(isJsonObject)) throw new HttpError(400, 'bad_request', 'Document must be a JSON object')
@@ -45,13 +45,13 @@ export function docsFrom({ docs, new_edits: edits }: JsonObject) {
   return { docs, replicated: edits === false }
 }
 
-/** A replicating client comes back, and sends all of it again. */
+/** The error of a full inbox. A replicating client comes back, and sends all documents again. */
 export const full = () =>
   new HttpError(429, 'too_many_requests', 'Too many devices wait to be confirmed. Try again later.', {
     headers: { 'Retry-After': String(FULL_S) },
   })
 
-/** The sidecar makes the control database, and brings its design document, when CouchDB is there. */
+/** Answers 503 without a control database: the sidecar makes it, with its design document, once CouchDB answers. */
 export function notReady(thrown: unknown): never {
   if (!isCouchError(thrown, 'not_found')) throw thrown
   throw new HttpError(503, 'service_unavailable', 'The control database is not ready. Try again in a moment.', {

@@ -9,7 +9,7 @@ import { inboxMetrics } from './inbox-metrics.ts'
 import { inboxRoute } from './inbox-route.ts'
 import { createInbox } from './inbox.ts'
 
-/** `POST /inbox`: clients without credentials write documents into the control database. A rate of 0 closes it. */
+/** `POST /inbox`: clients without credentials write to the control database. A rate of 0 closes the inbox. */
 export function inboxFeature({ config, couch, embedded, syncUrl, clock, log }: Platform): Feature {
   const { proxies, inboxRate: perMinute, inboxWaiting: limit } = config
   const database = couch.answers.db(config.controlDb)

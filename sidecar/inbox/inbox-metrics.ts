@@ -4,12 +4,17 @@ export const inboxMetrics = defineMetrics({
   title: 'The inbox',
   prefix: 'couchdb_sidecar_inbox_',
   metrics: {
-    documents_total: counter('documents', 'Documents that were sent to the inbox.', 'inbox/inbox.ts', {
-      outcome: 'taken, repeated (it was there already), refused, conflict (it changes an older revision)',
+    documents_total: counter('documents', 'Documents sent to the inbox, by outcome.', 'inbox/inbox.ts', {
+      outcome: 'taken, repeated (already stored), refused, conflict (based on an older revision)',
     }),
-    turned_away_total: counter('requests', 'Requests that the inbox did not take.', 'inbox/inbox-metrics.ts', {
-      reason: 'rate (too many came), full (too many devices wait to be confirmed)',
-    }),
+    turned_away_total: counter(
+      'requests',
+      'Requests that the inbox turned away. The client must repeat them later.',
+      'inbox/inbox-metrics.ts',
+      {
+        reason: 'rate (too many documents from one address), full (too many devices wait for confirmation)',
+      },
+    ),
   },
   read({ documents, turnedAway }: InboxCounts) {
     return {
@@ -19,10 +24,10 @@ export const inboxMetrics = defineMetrics({
   },
 })
 
-/** What came of the documents that were sent, as plain numbers. */
+/** Counters of the inbox: the outcomes of sent documents. */
 export interface InboxCounts {
   readonly documents: Record<'taken' | 'repeated' | 'refused' | 'conflict', number>
-  /** Requests that have to come again later: too many came, or too many devices wait. */
+  /** Requests that the client must repeat later: too many came, or too many devices wait. */
   readonly turnedAway: Record<'rate' | 'full', number>
 }
 

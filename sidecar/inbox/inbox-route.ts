@@ -1,9 +1,9 @@
 /**
- * The inbox over HTTP: a database into which any client may write, and from which it reads nothing but what became of
- * his own document. Answers and statuses are CouchDB's, where it has them.
+ * The inbox over HTTP: a database to which any client may write. A client can read only the status of its own
+ * documents. Answers and statuses are CouchDB's, if CouchDB has them.
  *
- * It is open to pages of every origin, also with the credentials that PouchDB makes browsers send along: it looks at
- * none of them. A secret comes in a header that no browser adds by itself.
+ * The inbox is open to pages of every origin, also with the credentials that PouchDB makes browsers send: it ignores
+ * them. A secret comes in a header that no browser adds by itself.
  */
 import { createHmac, randomBytes } from 'node:crypto'
 import { Hono, type Context } from 'hono'
@@ -21,17 +21,17 @@ import type { Clock } from '../core/clock.ts'
 
 export interface InboxRouteOptions extends InboxRatesOptions {
   readonly inbox: Inbox
-  /** Told to devices that make their own credentials. */
+  /** Hash parameters for devices that make their own credentials. */
   readonly hashing: Hashing
-  /** How many proxies stand in front. */
+  /** Number of proxies in front of the sidecar. */
   readonly proxies: number
-  /** Kept up to date. */
+  /** Counters that the route increments. */
   readonly counts: InboxCounts
 }
 
 /**
- * `/inbox`: `POST` and `PUT` of a document, `_bulk_docs`, what a replication asks for beside; `GET` of a document by
- * `Authorization: Bearer` and its secret.
+ * Serves `/inbox`: `POST` and `PUT` of a document, `_bulk_docs`, and the other requests of a replication. `GET` of a
+ * document needs its secret in `Authorization: Bearer`.
  *
  * @example
  * createHttp({ routes: [inboxRoute({ inbox, perMinute: 30, limit: 10_000, proxies: 0, hashing, clock, counts })], log })
@@ -39,7 +39,7 @@ export interface InboxRouteOptions extends InboxRatesOptions {
 export function inboxRoute({ inbox, hashing, perMinute, limit, proxies, clock, counts }: InboxRouteOptions): Hono {
   const { writes, reads, shares } = createInboxRates({ perMinute, limit, clock })
   const key = randomBytes(16)
-  /** A reader of the documents does not learn the addresses, not even by trying all of them. */
+  /** A keyed hash: readers of the documents cannot learn the addresses, not even by trying all of them. */
   const nameOf = (address: string) => createHmac('sha256', key).update(address).digest('hex').slice(0, 16)
 
   function pay(c: Context, limiter: RateLimiter, count: number): void {
@@ -47,10 +47,10 @@ export function inboxRoute({ inbox, hashing, perMinute, limit, proxies, clock, c
     if (waitMs === 0) return
     counts.turnedAway.rate += 1
     const headers = { 'Retry-After': String(Math.ceil(waitMs / 1000)) }
-    throw new HttpError(429, 'too_many_requests', 'Too many requests come from there. Try again later.', { headers })
+    throw new HttpError(429, 'too_many_requests', 'Too many requests from this address. Try again later.', { headers })
   }
 
-  /** All of them, one after the other. Throws `HttpError` if there was no room for one: then all are sent again. */
+  /** Receives documents one by one. Throws `HttpError` if one of them found no room: the client sends all again. */
   async function receive(c: Context, docs: readonly JsonObject[], replicated: boolean): Promise<Row[]> {
     pay(c, writes, docs.length)
     const address = clientAddress(c, proxies)
@@ -93,16 +93,16 @@ export function inboxRoute({ inbox, hashing, perMinute, limit, proxies, clock, c
     return c.json(status)
   })
   app.all(`${PATH}/*`, () => {
-    throw new HttpError(403, 'forbidden', 'The inbox takes documents; nothing else can be done with it.')
+    throw new HttpError(403, 'forbidden', 'The inbox only accepts documents.')
   })
   return app
 }
 
 const PATH = '/inbox'
-/** What begins with `_` is no document. */
+/** Path of a document. Ids that begin with `_` are no documents. */
 const DOCUMENT = `${PATH}/:id{[^_/][^/]*}` as const
 
-/** Not `*`: browsers take that for an answer only where they have sent no credentials. */
+/** Repeats the origin instead of `*`: browsers accept `*` only for requests without credentials. */
 const CORS = {
   origin: (origin: string) => origin || null,
   credentials: true,
@@ -113,27 +113,27 @@ const CORS = {
 }
 
 interface InboxRatesOptions {
-  /** Documents from one address within a minute. */
+  /** Maximum number of documents from one address within a minute. */
   readonly perMinute: number
-  /** How many devices may wait to be confirmed. */
+  /** Maximum number of devices that wait for confirmation. */
   readonly limit: number
   readonly clock: Clock
 }
 
 interface InboxRates {
-  /** Documents that are sent. */
+  /** For sent documents. */
   readonly writes: RateLimiter
-  /** Questions what became of one. */
+  /** For requests of a status. */
   readonly reads: RateLimiter
-  /** New devices, where half of the room for them is taken: else one address could take all of it. */
+  /** For new documents once half of the room is taken: otherwise one address could take all of it. */
   readonly shares: RateLimiter
 }
 
-/** What becomes of a document may be asked so much more often than documents may be sent. */
+/** Rate of status requests, as a multiple of the rate of documents. */
 const FATES = 10
-/** Who waits asks every two seconds; there may be another one at the same address. */
+/** Minimum of status requests a minute: a waiting client asks every two seconds, and two may share an address. */
 const POLLING = 60
-/** Of the room, and again in a day: then those that came before are over. */
+/** Share of the room for one address within a day. After a day its earlier devices no longer wait. */
 const SHARE = 1 / 20
 const DAY_MINUTES = 24 * 60
 

@@ -11,42 +11,42 @@ import { createCapacity, type StrangersType } from './capacity.ts'
 import { isObject } from '../../ddocs/lib/document.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 
-/** What came of a document that was sent. `rev` is the writer's. */
+/** Outcome of a sent document. `rev` is the writer's revision. */
 export type Received =
   | { readonly kind: 'taken' | 'repeated'; readonly rev: string }
   | Exclude<Decision, { readonly kind: 'write' | 'repeated' }>
-  /** Too many devices wait to be confirmed, or too many that he has sent; what is there already may still be changed. */
+  /** Too many devices wait for confirmation, in all or of this sender. Existing documents may still be changed. */
   | { readonly kind: 'full' }
 
 /**
- * Where clients without credentials leave documents in the control database. Write-only: of what is there no client
- * learns anything but the status of his own, by the secret whose hash he wrote with it.
+ * Accepts documents of clients without credentials into the control database. The inbox is write-only: a client can
+ * read only the status of its own documents. It needs the secret whose hash it sent with them.
  */
 export interface Inbox {
   /**
-   * Sending the same again changes nothing. Throws `CouchError`.
+   * Accepts a document. Sending the same document again changes nothing. Throws `CouchError`.
    *
-   * @param hasShare asked of a new device where room is scarce: whether he who sends it may have some (`Room`)
+   * @param hasShare called for a new document if room is scarce: whether its sender may take some (`Capacity`)
    */
   receive(sent: Sent, hasShare: () => boolean): Promise<Received>
-  /** Undefined if there is no such document of this secret. Throws `CouchError`. */
+  /** Status of a document; undefined if no such document has this secret. Throws `CouchError`. */
   status(id: string, secret: string, options?: CallOptions): Promise<Status | undefined>
 }
 
 export interface InboxOptions {
   /** The control database. */
   readonly database: Database
-  /** Of the owner of an active device; undefined while it is being made. Throws `CouchError`. */
+  /** Control database of an active device's owner; undefined while it is being made. Throws `CouchError`. */
   readonly homeOf: (owner: string, options: CallOptions) => Promise<Home | undefined>
-  /** How many devices may wait to be confirmed. */
+  /** Maximum number of devices that wait for confirmation. */
   readonly limit: number
   readonly clock: Clock
-  /** Kept up to date. */
+  /** Counters that the inbox increments. */
   readonly counts: InboxCounts
   readonly log: Logger
 }
 
-/** Others write the same document: the sidecar, and the same writer twice at once. */
+/** Maximum tries of a write: the sidecar, or the same client twice at once, may write the same document. */
 const TRIES = 10
 
 export function createInbox({ database, homeOf, limit, clock, counts, log }: InboxOptions): Inbox {
@@ -83,18 +83,18 @@ export function createInbox({ database, homeOf, limit, clock, counts, log }: Inb
   }
 }
 
-/** What the writer of a document may know of it. */
+/** The fields of a document that its writer may read. */
 interface Status {
   readonly _id: string
-  /** The writer's last one that was taken in: to be named by the next. */
+  /** The writer's last accepted revision. The next write must name it. */
   readonly _rev?: string | undefined
   readonly type: unknown
   readonly state: unknown
-  /** Without the reason: a mail server may say there which addresses it knows. */
+  /** Without the reason: it may quote a mail server that reveals which addresses exist. */
   readonly error?: { readonly code: unknown; readonly at: unknown } | undefined
   /** The device's own CouchDB user, once it has one. */
   readonly user?: unknown
-  /** The control database of its user, once that is there: its name and its address. */
+  /** Name of the user's control database, once the database exists. `syncpoint` is its URL. */
   readonly database?: string
   readonly syncpoint?: string
 }

@@ -2,13 +2,13 @@ import type { Reading } from '../couch/survey.ts'
 import { Entry } from './entry.ts'
 import { keyOf, type Index } from './indexes-of.ts'
 
-/** What is known of a database whose indexes are kept. */
+/** State of a database whose indexes this worker builds. */
 export interface Page {
-  /** As the last sweep has found it, if any, with the files of all of them. */
+  /** Position at the last periodic run, if any, with the files of all runs. */
   reading: Reading | undefined
-  /** Where it was when it was last looked at; a number, as `changes` in `Reading`. */
+  /** Position at the last check; a number like `changes` in `Reading`. */
   seq: number
-  /** When something changed in it first since it began to be looked at, milliseconds since the epoch. */
+  /** Time of the first change since the last check began, milliseconds since the epoch. */
   touchedAt: number | undefined
   /** By `keyOf`. */
   readonly entries: Map<string, Entry>
@@ -18,13 +18,13 @@ export interface BookCounts {
   readonly databases: number
   readonly fresh: number
   readonly behind: number
-  /** Of those that are behind: the last try has failed. */
+  /** Stale indexes whose last build failed. */
   readonly failing: number
-  /** Of the one that is longest behind, milliseconds. */
+  /** How long the oldest stale index is stale, milliseconds. */
   readonly worstLagMs: number
 }
 
-/** What is known of each index, by database. */
+/** State of each index, by database. */
 export class Book {
   readonly #pages = new Map<string, Page>()
 
@@ -40,7 +40,7 @@ export class Book {
     return page
   }
 
-  /** Something has changed in a database. */
+  /** Records a change in a database. */
   touch(database: string, now: number): void {
     const page = this.#pages.get(database)
     if (!page) return
@@ -48,7 +48,7 @@ export class Book {
     for (const entry of page.entries.values()) entry.touch(now)
   }
 
-  /** These are the indexes of a database now. What is known of one stays, unless its design document is another. */
+  /** Sets the indexes of a database. An index keeps its state unless its design document has changed. */
   list(database: string, indexes: readonly Index[], now: number): void {
     const { entries } = this.open(database)
     const before = new Map(entries)
@@ -62,7 +62,7 @@ export class Book {
     for (const entry of before.values()) entry.end()
   }
 
-  /** With it go the builds that run. */
+  /** Removes a database and ends its builds. */
   close(database: string): void {
     for (const entry of this.#pages.get(database)?.entries.values() ?? []) entry.end()
     this.#pages.delete(database)
@@ -78,7 +78,7 @@ export class Book {
     }
   }
 
-  /** It is forgotten when an index was built that is not built any more, after so long. */
+  /** Forgets builds that succeeded before this time, in ticks. */
   prune(before: number): void {
     for (const entry of this.entries()) {
       if (entry.job && !entry.job.isRunning && entry.job.notBefore === 0 && entry.job.at < before) entry.job = undefined

@@ -1,7 +1,7 @@
 /**
- * Databases wait in a queue, each once. What is taken from it is looked at: which indexes it has, and where it is. For
- * each of them it is decided whether to build it now. A build ends when the index is where the database was; what comes
- * meanwhile makes another. Nothing is shut out for a time: a no is asked again when it can have become a yes.
+ * Databases wait in a queue, each once. The builder takes one, reads its indexes and its position, and decides for each
+ * index whether to build it now. A build ends when the index reaches that position; later changes cause another build.
+ * Nothing is blocked for a fixed time: a refusal is decided again when the answer can change.
  */
 import type { Logger } from 'pino'
 import type { Random } from '../core/backoff.ts'
@@ -24,11 +24,11 @@ export interface BuilderOptions {
   readonly builds: Builds
   readonly designDocs: DesignDocsReader
   readonly pace: Pace
-  /** Of the server as it is now. */
+  /** Kinds that the server can build now. */
   readonly kinds: () => Kinds
-  /** Whether the indexes of this database are to be kept here. */
+  /** Whether this worker builds the indexes of the database. */
   readonly isBuiltHere: (database: string) => boolean
-  /** How many workers have the channels together. */
+  /** Number of workers that divide the channels. */
   readonly workers: () => number
   readonly settings: () => KenSettings
   readonly clock: Clock
@@ -36,17 +36,17 @@ export interface BuilderOptions {
   readonly log: Logger
 }
 
-/** As the seed says: after a failure, and where there was no channel. */
+/** As in ken: the delay after a failure, and the delay if no channel was free. */
 const [AFTER_FAILURE_MS, AFTER_NO_MS] = [5000, 60_000]
 
 export class Builder {
   readonly queue = new Queue()
   readonly #options: BuilderOptions
   readonly #look: Look
-  /** For which there was no channel: one of them is looked at when there is. */
+  /** Databases refused because no channel was free: after each build, one of them is checked again. */
   readonly #refused = new Set<string>()
   readonly #underWay = new Set<Promise<void>>()
-  /** Each with whether it is to be looked at again. */
+  /** Databases under check; true if the database must be checked again afterwards. */
   readonly #looking = new Map<string, boolean>()
   readonly #breaker: CircuitBreaker
   #prunedAt: number
@@ -63,7 +63,7 @@ export class Builder {
     this.#look = createLook({ ...options, channels, active, start: (entry, page) => this.#build(entry, page) })
   }
 
-  /** Something has changed in a database. */
+  /** Queues a database that has changed. */
   add(database: string): void {
     const { book, clock, isBuiltHere } = this.#options
     if (!isBuiltHere(database)) return this.remove(database)
@@ -72,20 +72,20 @@ export class Builder {
     this.#wake()
   }
 
-  /** A database is gone, or not ours any more: so are the builds of its indexes. */
+  /** Forgets a database that is deleted or belongs to another worker, and ends its builds. */
   remove(database: string): void {
     this.queue.remove(database)
     this.#forget(database)
   }
 
-  /** What was refused may be possible now. */
+  /** Queues all refused databases again. */
   recheck(): void {
     for (const database of this.#refused) this.queue.add(database)
     this.#refused.clear()
     this.#wake()
   }
 
-  /** Works until the signal aborts, then waits for what is under way to end. */
+  /** Works until the signal aborts, then waits for running work. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options
     this.#signal = signal
@@ -128,11 +128,11 @@ export class Builder {
     else this.#go(this.#lookAt(database))
   }
 
-  /** The channels are for the server, however many workers it has. */
+  /** This worker's channels: the settings are for the server, so all workers divide them. */
   #channels(): Channels {
     const { settings, workers, pace, kinds } = this.#options
     const { batch_channels, incremental_channels } = settings()
-    if (Object.keys(kinds()).length === 0) return { batch: 0, total: 0 } // what there is to build is not known yet
+    if (Object.keys(kinds()).length === 0) return { batch: 0, total: 0 } // the server's kinds are not known yet
     const ofThis = (channels: number) => pace.of(Math.ceil(channels / workers()))
     const batch = ofThis(batch_channels)
     return { batch, total: batch + ofThis(incremental_channels) }
@@ -166,14 +166,14 @@ export class Builder {
     try {
       const looked = await this.#look(database, this.#signal)
       this.#breaker.succeeded()
-      if (!looked) return this.#forget(database) // if it waits again, it was added since: it may have been made anew
+      if (!looked) return this.#forget(database) // stays queued if added since: it may have been recreated
       if (looked.isRefused) this.#refused.add(database)
       if (looked.isRefused) this.queue.addAt(database, clock.ticks() + AFTER_NO_MS)
       if (looked.waitMs !== undefined) this.queue.addAt(database, clock.ticks() + looked.waitMs)
     } catch (thrown) {
       if (this.#signal.aborted) return
       if (!(thrown instanceof CouchError)) throw thrown
-      log.debug({ database, code: thrown.code, reason: thrown.message }, 'its indexes could not be looked at')
+      log.debug({ database, code: thrown.code, reason: thrown.message }, 'cannot check the indexes of this database')
       if (isServerAway(thrown.code)) this.#breaker.failed()
       this.queue.addAt(database, clock.ticks() + (thrown.retry === 'slowly' ? AFTER_NO_MS : AFTER_FAILURE_MS))
     } finally {

@@ -11,9 +11,9 @@ import type { Index } from './indexes-of.ts'
 import type { Kind, Progress } from './kinds/kind.ts'
 
 export interface BuildsOptions {
-  /** Of the server as it is now. */
+  /** Kinds that the server can build now. */
   readonly kinds: () => Kinds
-  /** Whether the server builds, too: then it is asked first how far an index is. */
+  /** Whether the server may also build: if so, each build first reads the progress of the index. */
   readonly isShared: () => boolean
   readonly events: Events
   readonly clock: Clock
@@ -23,19 +23,19 @@ export interface BuildsOptions {
 /** How a build ended. */
 export type Ended =
   | { readonly kind: 'reached' }
-  /** There is nothing to build any more, or the indexes stop. */
+  /** The index can no longer be built, or the feature stops. */
   | { readonly kind: 'given-up' }
   | { readonly kind: 'failed'; readonly retryInMs: number }
 
-/** After a failure: as the seed says the first time, then twice as long each time. */
+/** Delay after a failure: at first as in ken, then twice as long each time, up to a maximum. */
 const [AFTER_FAILURE_MS, LONGEST_MS] = [5000, 60_000]
 
-/** The builds that run, one for an index. */
+/** The running builds, at most one for each index. */
 export class Builds {
   active = 0
   built = 0
   failures = 0
-  /** From the first change that was missing until the index had it. */
+  /** Times from the first missing change until the index had it, milliseconds. */
   readonly lags = new Histogram()
   readonly #options: BuildsOptions
 
@@ -43,7 +43,7 @@ export class Builds {
     this.#options = options
   }
 
-  /** Until the index is where its database was when it was looked at, or cannot be brought there. */
+  /** Builds until the index reaches the database's position at the last check, or until it fails. */
   run(entry: Entry, page: Page, signal: AbortSignal): Promise<Ended> {
     return untilAny([signal, entry.ended], (until) => this.#build(entry, page, until))
   }
@@ -94,7 +94,7 @@ export class Builds {
     if (entry.isForeign) {
       log.info(
         { database, ddoc, reason },
-        'the server lacks the language of a design document: its indexes are left alone',
+        'the server lacks the language of a design document: its indexes are not built',
       )
       return { kind: 'given-up' }
     }
@@ -109,23 +109,23 @@ export class Builds {
 interface JobOptions {
   readonly kind: Kind
   readonly index: Index
-  /** Where the database was when it was decided. */
+  /** Position of the database at the decision. */
   readonly target: number
-  /** Asks first whether it is being built, or has been. */
+  /** First reads whether the index is up to date, or a build runs. */
   readonly looksFirst: boolean
   readonly clock: Clock
   readonly onProgress: (progress: Progress) => void
 }
 
-/** Between two looks at a build: twice as long each time, but not long where nothing goes on. */
+/** Pauses between two polls of a build: twice as long each time, but short while no build runs. */
 const [FIRST_MS, LONGEST_PAUSE_MS, LONGEST_IDLE_MS] = [20, 5000, 500]
-/** So many looks in a row that find it idle and no further. Then a query would tell why. */
+/** Consecutive polls without a running build or progress. After them, a query shows the reason. */
 const STILL = 3
 const MOST_QUESTIONS = 3
 
 /**
- * Has an index brought to where its database was, and waits until it is there. True if it was not there before. Throws what keeps it from that
- * (`CouchError`), or the signal's reason; the server builds on then.
+ * Brings an index to the target position, and waits for it. False if the index was already up to date. Throws the
+ * `CouchError` that prevents it, or the signal's reason; the server then continues the build.
  */
 async function bringUpToDate(options: JobOptions, signal: AbortSignal): Promise<boolean> {
   const { kind, index, target, looksFirst, clock, onProgress } = options
@@ -155,7 +155,7 @@ async function bringUpToDate(options: JobOptions, signal: AbortSignal): Promise<
     if (questions === MOST_QUESTIONS) throw stuck(index, progress, target)
     questions += 1
     still = 0
-    await kind.ask(index, signal)
+    await kind.query(index, signal)
   }
 }
 

@@ -1,25 +1,25 @@
-/** What is known of a build of an index, while it runs and for a while after. */
+/** State of a build of an index, while it runs and for a while after. */
 export interface Job {
   readonly isRunning: boolean
-  /** Where the database was when it was decided; a number, as `changes` in `Reading`. */
+  /** Position of the database at the decision; a number like `changes` in `Reading`. */
   readonly seq: number
-  /** When it began or ended, by the clock's ticks. */
+  /** Start of the build or, after its end, the end. In ticks. */
   readonly at: number
-  /** After a failure: not before this, by the clock's ticks. */
+  /** After a failure: time of the next try, in ticks. Otherwise 0. */
   readonly notBefore: number
 }
 
 export interface Situation {
   readonly job: Job | undefined
-  /** Where the database is now. */
+  /** Current position of the database. */
   readonly seq: number
-  /** How far the index is behind that; only asked where it matters. */
+  /** Changes that the index lacks; called only if the decision depends on them. */
   readonly lag: () => Promise<number>
-  /** Builds that run. */
+  /** Running builds. */
   readonly active: number
-  /** How many of any kind may run. */
+  /** Any index may start a build while fewer than this run. */
   readonly batch: number
-  /** How many may, if those beyond `batch` are of indexes that are little behind. */
+  /** An index that lacks few changes may start a build while fewer than this run. */
   readonly total: number
   readonly maxIncrementalUpdates: number
   readonly batchSize: number
@@ -29,17 +29,17 @@ export interface Situation {
 
 export type Decision =
   | { readonly kind: 'start' }
-  /** Up to where the database is. */
+  /** The index is up to date. */
   | { readonly kind: 'fresh' }
-  /** It is decided again when that build has ended. */
+  /** A build runs: decide again when it ends. */
   | { readonly kind: 'running' }
   | { readonly kind: 'wait'; readonly ms: number }
-  /** There is no channel for it; after so long it could do with one of the others, if any. */
+  /** No suitable channel is free. After `ms`, if set, a channel beyond `batch` suffices. */
   | { readonly kind: 'full'; readonly ms?: number }
 
 /**
- * Whether to build an index now: the table of `ken_server:should_start_job/2`, which says no for four reasons. Here they
- * are told apart, so that each is asked again when it can have changed, and not after a minute.
+ * Decides whether to build an index now, by the table of `ken_server:should_start_job/2`, which has four reasons for a
+ * refusal. This function returns the reason. So a refusal is decided again when it can change, not after a minute.
  */
 export async function decide(situation: Situation): Promise<Decision> {
   const { job, seq, active, batch, total, batchSize, delayMs, now, maxIncrementalUpdates } = situation

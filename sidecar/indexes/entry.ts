@@ -2,34 +2,34 @@ import type { Job } from './decide.ts'
 import type { Index } from './indexes-of.ts'
 import type { Progress } from './kinds/kind.ts'
 
-/** What keeps an index from being built. */
+/** Why the last build of an index failed. */
 export interface Failure {
   readonly code: string
-  /** In words. */
+  /** The reason as text. */
   readonly reason: string
   /** Milliseconds since the epoch. */
   readonly at: number
-  /** In a row. */
+  /** Consecutive failures. */
   readonly count: number
 }
 
-/** What is known of one index. All times are given: milliseconds since the epoch, but for those in `job`. */
+/** State of one index. Callers pass all times, in milliseconds since the epoch, but in ticks for `job`. */
 export class Entry {
   readonly index: Index
   job: Job | undefined
   failure: Failure | undefined
-  /** In changes; undefined until the index was asked. */
+  /** In changes; undefined before the first read of the index. */
   lag: number | undefined
   checkedAt: number | undefined
-  /** The server lacks its language: nothing to do until the design document is another. */
+  /** The server lacks the index's language: no build until the design document changes. */
   isForeign = false
-  /** Something has changed while it was being built. */
+  /** The database has changed during the build. */
   again = false
-  /** Ends its build. */
+  /** Ends the build. */
   readonly #ending = new AbortController()
-  /** Since when it may be behind. */
+  /** Time since which the index may be stale; undefined if it is up to date. */
   #behindSince: number | undefined
-  /** Since when it is behind what is being built. */
+  /** Time of the first change that the running build does not cover. */
   #sinceStart: number | undefined
 
   constructor(index: Index, now: number) {
@@ -45,13 +45,13 @@ export class Entry {
     return this.#behindSince === undefined
   }
 
-  /** Something has changed in the database. */
+  /** Records a change in the database. */
   touch(now: number): void {
     if (this.job?.isRunning) this.#sinceStart ??= now
     else this.#behindSince ??= now
   }
 
-  /** Milliseconds. */
+  /** How long the index may be stale, milliseconds. */
   behindFor(now: number): number {
     return this.#behindSince === undefined ? 0 : now - this.#behindSince
   }
@@ -61,14 +61,14 @@ export class Entry {
     this.checkedAt = now
   }
 
-  /** @param since when something changed first after the database was found to be at `seq`, if it has */
+  /** @param since time of the first change after the database was at `seq`, if any */
   begin(seq: number, ticks: number, since: number | undefined): void {
     if (this.job && this.lag !== undefined) this.lag += Math.max(0, seq - this.job.seq)
     this.job = { isRunning: true, seq, at: ticks, notBefore: 0 }
     this.#sinceStart = since
   }
 
-  /** It is where the database was when it began. Returns for how long it was behind that, milliseconds. */
+  /** Records that the build has reached its goal. Returns how long the index was stale, milliseconds. */
   reach(now: number, ticks: number): number {
     const wasBehindMs = this.behindFor(now)
     this.job = { ...this.job!, isRunning: false, at: ticks }
@@ -78,27 +78,27 @@ export class Entry {
     return wasBehindMs
   }
 
-  /** It was there before: what was thought to be a change was none for it. `since` is as in `begin`. */
+  /** Records that the index was already up to date: the change did not concern it. `since` is as in `begin`. */
   confirm(now: number, since: number | undefined): void {
     this.#behindSince = since
     this.lag = 0
     this.checkedAt = now
   }
 
-  /** @param notBefore of the next try, by the clock's ticks */
+  /** @param notBefore time of the next try, in ticks */
   fail(failure: Failure, ticks: number, notBefore: number): void {
     this.job = { ...this.job!, isRunning: false, at: ticks, notBefore }
     this.failure = failure
     this.#sinceStart = undefined
   }
 
-  /** The build was given up; nothing failed. */
+  /** Records that the build was cancelled without a failure. */
   giveUp(): void {
     this.job = undefined
     this.#sinceStart = undefined
   }
 
-  /** It is not kept any more. */
+  /** Ends the build: this worker no longer builds the index. */
   end(): void {
     this.#ending.abort(new Error(`${this.index.ddoc} of ${this.index.database} is no longer kept`))
   }

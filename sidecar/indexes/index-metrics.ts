@@ -7,47 +7,56 @@ const BOOK = 'indexes/book.ts'
 const BUILDER = 'indexes/builder.ts'
 const BUILDS = 'indexes/builds.ts'
 
-/** Of an index each: of those in trouble the worst, so that there are never too many. */
-const LABELS = { database: 'of the index', ddoc: 'its design document', index: 'its name; empty for that of all views' }
+/** Labels of one index. Only the worst indexes get them, to limit the number of series. */
+const LABELS = {
+  database: 'database of the index',
+  ddoc: 'design document of the index',
+  index: 'name of the index, empty for the common index of all views',
+}
 const MOST = 100
 
 export const indexMetrics = defineMetrics({
   title: 'Indexes',
   prefix: 'couchdb_sidecar_indexes_',
   metrics: {
-    fresh: gauge('indexes', 'Indexes that have all that is known to have changed in their database.', BOOK),
-    behind: gauge('indexes', 'Indexes that have not.', BOOK),
-    failing: gauge('indexes', 'Those of them that could not be built the last time.', BOOK),
+    fresh: gauge('indexes', 'Indexes that have all known changes of their database.', BOOK),
+    behind: gauge('indexes', 'Stale indexes: they may lack known changes of their database.', BOOK),
+    failing: gauge('indexes', 'Stale indexes whose last build failed.', BOOK),
     worst_lag_seconds: gauge(
       'seconds',
-      'For how long the one has been behind that is longest behind; 0 if none.',
+      'Time for which the stalest index has been stale; 0 if no index is stale.',
       BOOK,
     ),
     lag_changes: gauge(
       'changes',
-      'How far an index is behind: of those that fail or are ten seconds behind, the worst hundred.',
+      'Changes that an index lacks. Reported for the worst 100 indexes that fail or are stale for 10 seconds.',
       BOOK,
       LABELS,
     ),
-    lag_seconds: gauge('seconds', 'For how long it is behind; the same indexes.', BOOK, LABELS),
+    lag_seconds: gauge(
+      'seconds',
+      'Time for which an index has been stale, for the same indexes as lag_changes.',
+      BOOK,
+      LABELS,
+    ),
     freshness_seconds: histogram(
       'seconds',
-      'From the first change that an index lacked until it had it; of each build.',
+      'Time from the first missing change until the index had it, for each build.',
       BUILDS,
     ),
-    building: gauge('builds', 'Builds that run.', BUILDS),
-    queued: gauge('databases', 'Databases that wait to be looked at.', BUILDER),
-    resubmitted: gauge('databases', 'Databases that are to be looked at later.', BUILDER),
-    built_total: counter('builds', 'Builds that reached their end.', BUILDS),
+    building: gauge('builds', 'Builds in progress.', BUILDS),
+    queued: gauge('databases', 'Databases that wait for a check of their indexes.', BUILDER),
+    resubmitted: gauge('databases', 'Databases whose next check is delayed.', BUILDER),
+    built_total: counter('builds', 'Builds that brought an index up to date.', BUILDS),
     failures_total: counter('builds', 'Builds that failed.', BUILDS),
-    requests_total: counter('requests', 'Requests made to look at indexes and to build them.', 'indexes/pace.ts'),
-    sweep_found_total: counter(
-      'databases',
-      'Databases that a sweep found further than they were known to be.',
-      'indexes/sweep.ts',
+    requests_total: counter('requests', 'Requests to CouchDB that check and build indexes.', 'indexes/pace.ts'),
+    sweep_found_total: counter('databases', 'Databases that a sweep found new or changed.', 'indexes/index-sweep.ts'),
+    pace_ratio: gauge(
+      'none',
+      'Fraction of the build channels that may be used; less than 1 while the server is slow.',
+      'indexes/pace.ts',
     ),
-    pace_ratio: gauge('none', 'Part of the channels in use: less than 1 where the server is slow.', 'indexes/pace.ts'),
-    paused: gauge('none', '1 while nothing is built because a disk is full, 0 if not.', 'indexes/pace.ts'),
+    paused: gauge('none', '1 while no index is built because the disk is full, 0 otherwise.', 'indexes/pace.ts'),
   },
   read({ indexes, clock }: { readonly indexes: Pick<Indexes, 'counts' | 'entries'>; readonly clock: Clock }) {
     const [counts, now] = [indexes.counts(), clock.now()]

@@ -5,22 +5,22 @@ import type { Book } from './book.ts'
 export interface SweepOptions {
   readonly survey: Survey
   readonly book: Book
-  /** Whether the indexes of this database are to be kept here. */
+  /** Whether this worker builds the indexes of the database. */
   readonly isBuiltHere: (database: string) => boolean
   readonly add: (database: string) => void
   readonly remove: (database: string) => void
 }
 
 /**
- * Looks at all databases: who is further than when it was looked at last, or was not, is added; who is no more, or no
- * longer ours, is removed. Of an older copy that was put back all is forgotten that was known of its indexes. Returns
- * how many were added. Throws `CouchError`.
+ * Reads the positions of all databases. It adds new and changed databases, and removes those that are deleted or belong
+ * to another worker. If an older copy was restored, it drops the known state of the indexes. Returns the number of
+ * added databases. Throws `CouchError`.
  */
 export function createSweep({ survey, book, isBuiltHere, add, remove }: SweepOptions) {
   return async (signal: AbortSignal): Promise<number> => {
     const databases = await survey.list(isBuiltHere, signal)
-    const there = new Set(databases)
-    for (const database of [...book.databases()]) if (!there.has(database)) remove(database)
+    const existing = new Set(databases)
+    for (const database of [...book.databases()]) if (!existing.has(database)) remove(database)
     let added = 0
     for await (const readings of survey.read(databases, signal)) {
       for (const [database, reading] of readings) {

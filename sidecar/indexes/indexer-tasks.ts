@@ -2,12 +2,12 @@ import { z } from 'zod'
 import type { Couch } from '../couch/client.ts'
 import type { CallOptions } from '../couch/database.ts'
 
-/** One copy of one shard of an index that is being built. */
+/** A running build of one shard copy of an index. */
 export interface IndexerTask {
   readonly node: string
-  /** Of the run, on its node: the next run has another. */
+  /** Process of this run on its node: the next run has another. */
   readonly pid: string
-  /** `shards/00000000-7fffffff/name.1767225600` */
+  /** Such as `shards/00000000-7fffffff/name.1767225600`. */
   readonly shard: string
   readonly database: string
   /** `_design/name` */
@@ -18,7 +18,7 @@ export interface IndexerTask {
   readonly changesTotal: number
 }
 
-/** Also of other types, of which less is said. */
+/** Tasks of all types; other types have fewer fields. */
 const tasks = z.array(
   z.object({
     type: z.string().optional(),
@@ -31,7 +31,7 @@ const tasks = z.array(
   }),
 )
 
-/** The indexes that are being built now, on all nodes. For server admins only. Throws `CouchError`. */
+/** Reads the running builds of all nodes. For server admins only. Throws `CouchError`. */
 export async function readIndexerTasks(couch: Couch, options?: CallOptions): Promise<IndexerTask[]> {
   const all = await couch.request({ path: '_active_tasks', ...options }, tasks)
   return all.flatMap(

@@ -15,7 +15,7 @@ import { CouchError } from '../couch/couch-errors.ts'
 import { byTrouble, rowOf } from './rows.ts'
 import { methodNotAllowed } from '../http/http-errors.ts'
 
-/** Builds every index when its database has changed, and says how far each is. */
+/** Builds every index when its database has changed, and reports the progress of each. */
 export function indexesFeature(platform: Platform): Feature {
   const { config, couch, live, worker, adminOnly, clock, log, signal } = platform
   const indexes = createIndexes({
@@ -51,14 +51,14 @@ interface IndexesRouteOptions {
   readonly indexes: Pick<Indexes, 'counts' | 'entries'>
   /** Id of this worker. */
   readonly worker: string
-  /** Of the others that keep indexes. */
+  /** Reads the notes of the other workers that build indexes. */
   readonly notes: (signal: AbortSignal) => Promise<readonly Note[]>
   readonly clock: Clock
 }
 
 /**
- * `GET /_indexes`, for server admins: how far each index is that this worker keeps, the worst first, and which of the
- * others' are behind. `?database=` takes a name, or a glob.
+ * `GET /_indexes`, for server admins: this worker's indexes and the stale ones of other workers, the worst first.
+ * `?database=` takes a name or a glob.
  */
 export function indexesRoute({ adminOnly, indexes, worker, notes, clock }: IndexesRouteOptions): Hono {
   const app = new Hono()
@@ -83,7 +83,7 @@ export function indexesRoute({ adminOnly, indexes, worker, notes, clock }: Index
   return app
 }
 
-/** What is known here is told without the others'. */
+/** If CouchDB does not answer, the route reports only this worker's indexes. */
 function ifCouchAnswersNot(thrown: unknown): readonly Note[] {
   if (thrown instanceof CouchError) return []
   throw thrown

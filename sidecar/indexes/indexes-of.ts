@@ -1,21 +1,21 @@
 import type { Doc, StoredDoc } from '../couch/documents.ts'
 
-/** One index: of all views of a design document together, or one for full text. */
+/** One index: that of all views of a design document, or one full-text index. */
 export interface Index {
   readonly database: string
   /** `_design/name` */
   readonly ddoc: string
   readonly kind: IndexKind
-  /** Which of the design document's. Of views any one: each of them builds the index of all. */
+  /** Name in the design document. For views, any view: each one builds the index of all views. */
   readonly name: string
-  /** Of the design document. */
+  /** Revision of the design document. */
   readonly rev: string
 }
 
 /** `search` is Clouseau's. */
 export type IndexKind = 'view' | 'search' | 'nouveau'
 
-/** Where a design document has them, and what `autoupdate` calls them. */
+/** Field of the design document for each kind; `autoupdate` uses the same names. */
 const fields = { view: 'views', search: 'indexes', nouveau: 'nouveau' } as const satisfies Record<IndexKind, string>
 
 type Fields = Readonly<Record<string, unknown>>
@@ -24,8 +24,8 @@ const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * The indexes of a design document that are to be built before they are queried: not those that it has taken out by
- * `autoupdate`, nor of a kind that the server has not. Design documents can hold anything.
+ * The indexes of a design document that are built before a query. It omits those that `autoupdate` excludes, and kinds
+ * that the server lacks. Design documents can hold any value.
  */
 export function indexesOf(database: string, ddoc: StoredDoc, kinds: readonly IndexKind[]): Index[] {
   return kinds.flatMap((kind) => {
@@ -35,7 +35,7 @@ export function indexesOf(database: string, ddoc: StoredDoc, kinds: readonly Ind
   })
 }
 
-/** As the server judges: whatever is not `false` means yes. */
+/** Like the server, treats every value except `false` as true. */
 const isAutomatic = ({ autoupdate }: Doc, field: string): boolean =>
   autoupdate !== false && !(isFields(autoupdate) && autoupdate[field] === false)
 
@@ -47,5 +47,5 @@ function namesIn(ddoc: Doc, kind: IndexKind): string[] {
   return Object.keys(defined).filter(isIndex)
 }
 
-/** Of an index among those of its database. */
+/** Key of an index, unique in its database. */
 export const keyOf = ({ ddoc, kind, name }: Index): string => (kind === 'view' ? ddoc : `${ddoc} ${kind} ${name}`)

@@ -24,18 +24,18 @@ import { createSweep } from './index-sweep.ts'
 
 export interface IndexesOptions {
   readonly couch: Couch
-  /** The same server with connections of its own, for requests that wait for a build. Default: `couch`. */
+  /** The same server with separate connections, for requests that wait for a build. Default: `couch`. */
   readonly patient?: Couch
-  /** Looks at all databases. Default: by `couch`. */
+  /** Lists and reads all databases. Default: a survey by `couch`. */
   readonly survey?: Survey
-  /** Common to the periodic runs of the process (`core/periodic.ts`). */
+  /** Common start of all periodic runs of the process, in ticks (`core/periodic.ts`). */
   readonly alignedTo?: number
   readonly partition: NamePartition
   readonly settings: KenSettings
-  /** Where `database:*` is told, and `index:*`. */
+  /** Delivers `database:*` events, and receives `index:*` events. */
   readonly events: Events
-  /** Whether events tell of changed databases; otherwise all are looked at more often. Default: yes. */
-  readonly areTold?: () => boolean
+  /** Whether events report changed databases; otherwise periodic runs are more frequent. Default: yes. */
+  readonly hasDatabaseEvents?: () => boolean
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -44,31 +44,31 @@ export interface IndexesOptions {
 export interface IndexesCounts extends BookCounts {
   readonly queued: number
   readonly resubmitted: number
-  /** Builds that run. */
+  /** Running builds. */
   readonly building: number
   readonly built: number
   readonly failures: number
   readonly lags: Builds['lags']
-  /** Made to the server. */
+  /** Requests sent to the server. */
   readonly requests: number
-  /** Databases that a sweep found further than they were known to be. */
+  /** Databases that periodic runs found new or changed. */
   readonly swept: number
-  /** Part of the channels that is used: less than 1 where the server is slow. */
+  /** Fraction of the channels in use: less than 1 if the server is slow. */
   readonly pace: number
-  /** Why nothing is built now. */
+  /** Why no build may begin now; undefined if builds may. */
   readonly paused: string | undefined
   readonly serversKen: ServersKen
 }
 
 /**
- * Brings every index up to date whenever its database has changed, as CouchDB's `ken`, with its setters: each returns
- * the value that was, and throws `RangeError` for one that cannot be.
+ * Brings every index up to date when its database has changed, like CouchDB's `ken`, and has ken's setters. A setter
+ * returns the previous value, and throws `RangeError` for an invalid value.
  */
 export interface Indexes {
-  /** Until the signal aborts; builds that were begun go on in the server. Once only. */
+  /** Runs until the signal aborts; started builds continue in the server. A second call throws. */
   run(signal: AbortSignal): Promise<void>
   change(settings: KenSettings): void
-  /** Has the indexes of a database looked at, as if it had changed. */
+  /** Checks the indexes of a database, as if it had changed. */
   add(database: string): void
   /** Forgets a database. */
   remove(database: string): void
@@ -77,17 +77,17 @@ export interface Indexes {
   setLimit(databases: number): number
   setPruneInterval(ms: number): number
   counts(): IndexesCounts
-  /** Those that are kept here. */
+  /** The indexes that this worker builds. */
   entries(): Iterable<Entry>
 }
 
-/** Between two looks at all databases: with events, and without. */
+/** Time between two periodic runs: with events, and without. */
 const [SWEEP_MS, SWEEP_ALONE_MS] = [60_000, 5000]
-/** Until the other workers are known, every worker would take everything. */
+/** Maximum wait for the other workers: until they are known, this worker would take all databases. */
 const WHO_IS_THERE_MS = 3000
 
 export function createIndexes(options: IndexesOptions): Indexes {
-  const { partition, events, areTold = () => true, clock, random, log } = options
+  const { partition, events, hasDatabaseEvents = () => true, clock, random, log } = options
   const pace = new Pace(clock)
   const patient = pace.count(options.patient ?? options.couch)
   const quick = pace.watch(pace.count(options.couch))
@@ -109,7 +109,13 @@ export function createIndexes(options: IndexesOptions): Indexes {
   const remove = (database: string) => builder.remove(database)
   const lookAtAll = createSweep({ survey: options.survey ?? createSurvey(quick), book, isBuiltHere, add, remove })
   const sweeps = createPeriodicRun({
-    ...{ alignedTo: options.alignedTo, clock, random, log, everyMs: () => (areTold() ? SWEEP_MS : SWEEP_ALONE_MS) },
+    ...{
+      alignedTo: options.alignedTo,
+      clock,
+      random,
+      log,
+      everyMs: () => (hasDatabaseEvents() ? SWEEP_MS : SWEEP_ALONE_MS),
+    },
     async sweep(signal) {
       const server = await findServer(quick, { signal })
       take(kindsOf(server, { quick, patient }))
@@ -120,7 +126,7 @@ export function createIndexes(options: IndexesOptions): Indexes {
   })
 
   function take(found: Kinds): void {
-    if (areAlike(found, kinds)) return // of some, what they know of their indexes would be lost
+    if (areAlike(found, kinds)) return // new kinds would lose their state of the indexes
     kinds = found
     designDocs.forgetAll()
     for (const database of book.databases()) add(database)
@@ -140,7 +146,7 @@ export function createIndexes(options: IndexesOptions): Indexes {
     const isLow = percent !== undefined && percent < settings.min_free_disk
     const before = pace.lowDisk
     pace.lowDisk = isLow
-      ? `${percent.toFixed(1)} % of the disk are free, fewer than ${settings.min_free_disk}`
+      ? `${percent.toFixed(1)} % of the disk is free, less than ${settings.min_free_disk}`
       : undefined
     if (before === undefined && pace.lowDisk !== undefined) log.warn({ reason: pace.lowDisk }, 'no index is built')
     if (before !== undefined && pace.lowDisk === undefined) builder.recheck()

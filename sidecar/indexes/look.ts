@@ -9,10 +9,10 @@ import type { Kind } from './kinds/kind.ts'
 import type { Kinds } from './kinds/kinds.ts'
 import type { KenSettings } from './index-settings.ts'
 
-/** How many builds may run. */
+/** Maximum numbers of running builds. */
 export interface Channels {
   readonly batch: number
-  /** With those for indexes that are little behind. */
+  /** Includes channels for indexes that lack few changes. */
   readonly total: number
 }
 
@@ -21,7 +21,7 @@ export interface LookOptions {
   readonly designDocs: DesignDocsReader
   readonly kinds: () => Kinds
   readonly channels: () => Channels
-  /** Builds that run. */
+  /** Number of running builds. */
   readonly active: () => number
   readonly start: (entry: Entry, page: Page) => void
   readonly settings: () => KenSettings
@@ -29,24 +29,24 @@ export interface LookOptions {
   readonly random: Random
 }
 
-/** What is left to be decided later. */
+/** Decisions that remain for later. */
 export interface Looked {
-  /** The soonest, if any. */
+  /** Time until the first of them, if any. */
   readonly waitMs: number | undefined
-  /** There was no channel for one of them. */
+  /** True if an index found no free channel. */
   readonly isRefused: boolean
 }
 
 /**
- * Looks at the indexes of a database, in random order, and starts the builds that can be started. Undefined where there
- * is no such database, or it was taken out of the book meanwhile. Throws `CouchError`.
+ * Checks the indexes of a database, in random order, and starts all possible builds. Undefined if the database is
+ * missing, or was removed from the book meanwhile. Throws `CouchError`.
  */
 export type Look = (database: string, signal: AbortSignal) => Promise<Looked | undefined>
 
 export function createLook(options: LookOptions): Look {
   const { book, designDocs, kinds, channels, active, start, settings, clock, random } = options
 
-  /** Into the book: which indexes there are, and where their database is. */
+  /** Updates the book: the indexes of a database, and its position. */
   async function read(database: string, signal: AbortSignal): Promise<readonly Entry[] | undefined> {
     const page = book.open(database)
     page.touchedAt = undefined
@@ -79,10 +79,10 @@ export function createLook(options: LookOptions): Look {
     let isRefused = false
     for (const entry of shuffled(entries, random)) {
       const kind = kinds()[entry.index.kind]
-      if (!kind) continue // the server has it no more, so this database is in the queue
+      if (!kind) continue // the server lost this kind, so the database is queued again
       const decision = await decideOn(entry, kind, page.seq, signal)
       const isDoubtful = decision.kind === 'fresh' && kind.hasCopies === true
-      const isFree = active() < channels().total // by now others may have begun
+      const isFree = active() < channels().total // other builds may have begun meanwhile
       if ((decision.kind === 'start' || isDoubtful) && isFree) start(entry, page)
       else if (decision.kind === 'fresh' && !isDoubtful) entry.confirm(clock.now(), page.touchedAt)
       else if (decision.kind === 'running') entry.again = true
@@ -96,7 +96,7 @@ export function createLook(options: LookOptions): Look {
   }
 }
 
-/** Or the first would always be the first. */
+/** Random order: otherwise the first index would always get the channel. */
 function shuffled<T>(list: readonly T[], random: Random): T[] {
   const drawn = list.map((one) => ({ one, at: random() }))
   return drawn.sort((a, b) => a.at - b.at).map(({ one }) => one)

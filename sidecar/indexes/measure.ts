@@ -6,12 +6,12 @@ import { kindsOf } from './kinds/kinds.ts'
 import type { Kind, Progress } from './kinds/kind.ts'
 import { findServer } from './server.ts'
 
-/** `trouble`: why it could not be asked. */
+/** `trouble`: why the index could not be read. */
 export type Measured = Index & Progress & { readonly trouble?: string }
 
 /**
- * How far the indexes of these databases are, asked now; undefined where the server does not tell. Throws `CouchError`.
- * Changes nothing: no index is built for it.
+ * Reads the progress of the indexes of these databases; undefined if the server does not report it. It builds no
+ * index. Throws `CouchError`.
  */
 export async function measureIndexes(
   couch: Couch,
@@ -19,7 +19,7 @@ export async function measureIndexes(
   signal: AbortSignal,
 ): Promise<Measured[] | undefined> {
   const kinds = kindsOf(await findServer(couch, { signal }), { quick: couch, patient: couch })
-  if (kinds.view?.tells === false) return undefined
+  if (kinds.view?.reportsProgress === false) return undefined
   const designDocs = new DesignDocsReader(couch)
   const measured: Measured[] = []
   for (const database of databases) {

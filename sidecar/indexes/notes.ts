@@ -1,7 +1,7 @@
 /**
- * What each worker tells the others, and `couchdb-sidecar status`, of the indexes that it keeps: a `_local` document of
- * its own in the control database. Those that are fresh are only counted, so that nothing is written while nothing is
- * behind.
+ * Each worker publishes the state of its indexes, for other workers and `couchdb-sidecar status`. It writes a `_local`
+ * document of its own in the control database. Up-to-date indexes are only counted: while no index is stale, the worker
+ * writes nothing.
  */
 import type { Logger } from 'pino'
 import { isoTime, type Clock } from '../core/clock.ts'
@@ -13,12 +13,12 @@ import type { Indexes } from './indexes.ts'
 import type { Member } from '../workers/worker-documents.ts'
 
 export interface Note {
-  /** Of who has written it. */
+  /** Id of the worker that wrote the note. */
   readonly worker: string
-  /** When, ISO 8601 by its own clock. */
+  /** Time of the write, ISO 8601 by the worker's clock. */
   readonly at: string
   readonly indexes: number
-  /** Those that are behind for a while, or fail; the worst first, a hundred of them. */
+  /** Indexes that fail or are stale for a while; the worst first, at most a hundred. */
   readonly behind: readonly IndexRow[]
 }
 
@@ -40,7 +40,7 @@ const LAST_WORDS_MS = 1000
 
 const idOf = (worker: string) => `_local/indexes:${worker}`
 
-/** Writes them until the signal aborts, then removes them. */
+/** Writes the note of this worker until the signal aborts, then removes it. */
 export async function keepNotes({ indexes, database, worker, clock, log }: NotesOptions, signal: AbortSignal) {
   const doc = createLocalDoc(database, idOf(worker))
   let written: string | undefined
@@ -59,13 +59,13 @@ export async function keepNotes({ indexes, database, worker, clock, log }: Notes
     } catch (thrown) {
       if (signal.aborted) break
       if (!(thrown instanceof CouchError)) throw thrown
-      log.debug({ code: thrown.code, reason: thrown.message }, 'what is known of the indexes could not be written down')
+      log.debug({ code: thrown.code, reason: thrown.message }, 'cannot save the state of the indexes')
     }
   }
   if (written !== undefined) await remove(database, worker)
 }
 
-/** A worker that is gone leaves none. If removing it fails, it is not read any more. */
+/** Removes the note of a stopped worker. If this fails, other workers no longer read the note anyway. */
 async function remove(database: Database, worker: string): Promise<void> {
   const until = { signal: AbortSignal.timeout(LAST_WORDS_MS) }
   try {
@@ -76,7 +76,7 @@ async function remove(database: Database, worker: string): Promise<void> {
   }
 }
 
-/** What these workers have written, as far as they have. Throws `CouchError`. */
+/** Reads the notes of these workers; missing ones are left out. Throws `CouchError`. */
 export async function readNotes(database: Database, workers: readonly string[], signal: AbortSignal): Promise<Note[]> {
   const docs = await readLocalDocs(database, workers.map(idOf), signal)
   return workers.flatMap((worker) => {

@@ -3,11 +3,11 @@ import type { Couch, CouchRequest } from '../couch/client.ts'
 import { CouchError, isCouchError } from '../couch/couch-errors.ts'
 import { anything, type Schema } from '../couch/schemas.ts'
 
-/** What the server is spared: half of the channels each time that it is slow, all of them while its disk is full. */
+/** Limits the load on the server: slow answers halve the channels, and a full disk stops all builds. */
 export class Pace {
-  /** What is wrong with the disk, until the disk is looked at again. */
+  /** Why the disk counts as full, until the next check; undefined if it does not. */
   lowDisk: string | undefined
-  /** Requests made. */
+  /** Number of requests sent. */
   requests = 0
   readonly #clock: Clock
   #part = 1
@@ -19,17 +19,17 @@ export class Pace {
     this.#clock = clock
   }
 
-  /** Of so many channels, those that may be used. */
+  /** How many of these channels may be used now. */
   of(channels: number): number {
     return channels === 0 || this.paused !== undefined ? 0 : Math.max(1, Math.floor(channels * this.#part))
   }
 
-  /** Why nothing is begun now. */
+  /** Why no build may begin now; undefined if builds may. */
   get paused(): string | undefined {
     return this.lowDisk ?? (this.#clock.ticks() < this.#fullUntil ? this.#full : undefined)
   }
 
-  /** When that is over by itself, by the clock's ticks. */
+  /** End of the pause, in ticks; undefined if it does not end by itself. */
   get pausedUntil(): number | undefined {
     return this.lowDisk === undefined && this.paused !== undefined ? this.#fullUntil : undefined
   }
@@ -38,20 +38,20 @@ export class Pace {
     return this.#part
   }
 
-  /** The server has said so. */
+  /** Begins a pause: the server reported a full disk. */
   #pause(reason: string): void {
     this.#full = reason
     this.#fullUntil = this.#clock.ticks() + PAUSE_MS
   }
 
-  /** The same server, watched: only by requests that it should answer at once. */
+  /** A client that measures response times: only for requests that the server should answer at once. */
   watch(couch: Couch): Couch {
     const request = (request: CouchRequest, schema: Schema<unknown> = anything) =>
       this.#watched(() => couch.request(request, schema))
     return { ...couch, request }
   }
 
-  /** Counted, but free to take its time. */
+  /** A client that counts requests, but does not measure response times. */
   count(couch: Couch): Couch {
     const request = (request: CouchRequest, schema: Schema<unknown> = anything) => {
       this.requests += 1
@@ -92,7 +92,7 @@ export class Pace {
 
 const BUSY = ['overloaded', 'timeout', 'unreachable'] as const
 const SLOW_MS = 2000
-/** How often it may change: those that were under way tell of what was, not of what is. */
+/** Minimum time since the last change: requests that began before it reflect the old state. */
 const [SLOWER_MS, FASTER_MS] = [1000, 5000]
 const LEAST = 1 / 64
 const PAUSE_MS = 60_000

@@ -2,22 +2,22 @@ import { isoTime } from '../core/clock.ts'
 import type { Entry } from './entry.ts'
 import type { IndexKind } from './indexes-of.ts'
 
-/** What is known of an index, as it is shown. */
+/** State of an index, as reported. */
 export interface IndexRow {
   readonly db_name: string
   /** `_design/name` */
   readonly ddoc: string
   readonly kind: IndexKind
-  /** Of full text, which of the design document's; null for that of all views. */
+  /** Name of a full-text index in the design document; null for the index of all views. */
   readonly index: string | null
-  /** Changes that were not in it when it was last asked; null until then. */
+  /** Changes that the index lacked at its last read; null before the first read. */
   readonly lag_changes: number | null
-  /** Since the first of them became known. */
+  /** Time since the first of these changes became known. */
   readonly lag_seconds: number
   readonly building: boolean
-  /** What kept it from being built the last time. */
+  /** Why its last build failed. */
   readonly error: { readonly code: string; readonly reason: string; readonly at: string } | null
-  /** When it was last asked, ISO 8601. */
+  /** Time of the last read, ISO 8601. */
   readonly checked_at: string | null
 }
 
@@ -39,14 +39,14 @@ export function rowOf(entry: Entry, now: number): IndexRow {
   }
 }
 
-/** Longer than it takes to build what has just changed. */
+/** Longer than the build of a recent change takes. */
 const A_WHILE_SECONDS = 10
 
-/** Those to be told of one by one: they fail, or are behind for a while. The others are counted. */
+/** Whether the index is reported by name: it fails, or is stale for a while. Others are only counted. */
 export const isInTrouble = ({ error, lag_seconds }: IndexRow): boolean =>
   error !== null || lag_seconds >= A_WHILE_SECONDS
 
-/** The worst first: those that fail, and of them and the others those that are longest behind. */
+/** Sorts the worst first: failing indexes before others, and in each group the stalest first. */
 export const byTrouble = (one: IndexRow, other: IndexRow): number =>
   Number(other.error !== null) - Number(one.error !== null) ||
   other.lag_seconds - one.lag_seconds ||

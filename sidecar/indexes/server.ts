@@ -3,19 +3,19 @@ import type { Couch } from '../couch/client.ts'
 import type { CallOptions } from '../couch/database.ts'
 import { CouchError, isCouchError } from '../couch/couch-errors.ts'
 import { names, server } from '../couch/schemas.ts'
-import { askNode } from '../couch/node.ts'
+import { requestNode } from '../couch/node.ts'
 
-/** What a server tells of itself, as far as it matters for its indexes. */
+/** Properties of a server that matter for its indexes. */
 export interface Server {
-  /** Undefined of one that is no CouchDB (PouchDB). */
+  /** Undefined if the server is not CouchDB (PouchDB). */
   readonly features: readonly string[] | undefined
-  /** The first number of its version; NaN where it does not tell. */
+  /** Major version; NaN if the server does not report it. */
   readonly version: number
-  /** By which `_node` knows them; undefined where that is not for us to know. */
+  /** Node names for `_node`; undefined if the sidecar may not read them. */
   readonly nodes: readonly string[] | undefined
 }
 
-/** Throws `CouchError` where the server does not answer, or refuses the sidecar. */
+/** Throws `CouchError` if the server does not answer, or refuses the sidecar. */
 export async function findServer(couch: Couch, options?: CallOptions): Promise<Server> {
   const { features, version = '' } = await couch.request({ ...options }, server)
   return { features, version: parseInt(version), nodes: await findNodes(couch, options) }
@@ -34,15 +34,15 @@ async function findNodes(couch: Couch, options?: CallOptions): Promise<readonly 
 }
 
 /**
- * Whether the server builds indexes itself (`ken`): `on` if any node does, `absent` where it cannot, `unknown` where it
- * does not tell.
+ * Whether the server builds indexes itself (`ken`): `on` if any node does, `absent` if it cannot, `unknown` if it does
+ * not report it.
  */
 export type ServersKen = 'on' | 'off' | 'absent' | 'unknown'
 
 const ken = z.object({ batch_channels: z.string().optional(), incremental_channels: z.string().optional() })
 type Section = z.infer<typeof ken>
 
-/** There is no other way to switch it off than to give it no channels. Throws `CouchError` where the server does not answer. */
+/** Reads ken's channels: only 0 channels switch ken off. Throws `CouchError` if the server does not answer. */
 export async function findServersKen(
   couch: Couch,
   { version, nodes }: Server,
@@ -60,10 +60,10 @@ export async function findServersKen(
   }
 }
 
-/** Undefined where there is no such thing. */
+/** Undefined if the node has no ken. */
 async function sectionOf(couch: Couch, node: string, options?: CallOptions): Promise<Section | undefined> {
   try {
-    return await askNode(couch, node, '_config/ken', ken, options)
+    return await requestNode(couch, node, '_config/ken', ken, options)
   } catch (thrown) {
     if (isCouchError(thrown, 'not_found')) return undefined
     throw thrown

@@ -1,4 +1,4 @@
-/** The index of a design document's views (a view group): one index for all of them, Mango's too. */
+/** The index of a design document's views (a view group): one index for all views, including those of Mango. */
 import { crc32 } from 'node:zlib'
 import { z } from 'zod'
 import type { Couch } from '../couch/client.ts'
@@ -9,18 +9,18 @@ import { segment } from '../couch/path.ts'
 
 export interface ViewIndex {
   /**
-   * Changes of the database that are not in it yet. Counts what is no document, too (`_security`), until it is asked.
-   * Of the fastest copy of each shard, on a cluster.
+   * Changes of the database that the index lacks. Until the next query, these include changes that are not documents
+   * (`_security`). On a cluster, the fastest copy of each shard counts.
    */
   readonly pending: number
-  /** Changes of the database that are in it. */
+  /** Changes of the database that the index has. */
   readonly seq: number
   readonly isRunning: boolean
-  /** Requests that wait for it. */
+  /** Requests that wait for the index. */
   readonly waiting: number
-  /** Of all that decides what is in it. Two design documents of one database with the same signature share an index. */
+  /** Hash of all that decides its content. In a database, design documents with equal signatures share an index. */
   readonly signature: string
-  /** On disk. */
+  /** Size on disk. */
   readonly bytes: number
 }
 
@@ -35,12 +35,12 @@ const info = z.object({
   }),
 })
 
-/** What a design document's index is called in a request. */
+/** Path of a design document in a request. */
 const pathOf = (ddocId: string) => `_design/${segment(ddocId.slice('_design/'.length))}`
 
 /**
- * How far the index is. A design document without views is answered as if nothing of it were ever built, so do not ask.
- * Throws `CouchError`: `not_found` without the design document.
+ * Reads the state of an index. Do not call it for a design document without views, whose index never seems built.
+ * Throws `CouchError`: `not_found` if the design document is missing.
  *
  * @param ddocId `_design/name`
  */
@@ -63,10 +63,10 @@ export async function readViewIndex(
 }
 
 /**
- * Has CouchDB bring every copy of the index up to date, and does not wait for it. Leaves one more waiting at the index
- * for each copy, so do not repeat it while it runs. What goes wrong in the building is not told: `askViewIndex` is.
+ * Has CouchDB bring every copy of the index up to date, and does not wait. Each call leaves a request waiting at each
+ * copy, so do not repeat it during a build. Only `queryViewIndex` reports an error of the build.
  *
- * @param view any of the design document's
+ * @param view any view of the design document
  */
 export async function buildViewIndex(
   couch: Couch,
@@ -75,12 +75,12 @@ export async function buildViewIndex(
   view: string,
   options?: CallOptions,
 ): Promise<void> {
-  // For a partition of any name it has all shards built.
+  // A query of any one partition builds all shards.
   await queryView({ couch, db, ddocId, view }, { limit: 0, update: 'lazy', stable: true }, 1, options)
 }
 
-/** As a query would: waits until one copy of each shard is up to date. Throws what went wrong in the building. */
-export async function askViewIndex(
+/** Queries the index: waits until one copy of each shard is up to date. Throws the error of a failed build. */
+export async function queryViewIndex(
   couch: Couch,
   db: string,
   ddocId: string,
@@ -97,7 +97,7 @@ interface View {
   readonly view: string
 }
 
-/** @param most partitions that are asked, where the database has them */
+/** @param most maximum partitions to query, if the database is partitioned */
 async function queryView(
   { couch, db, ddocId, view }: View,
   query: Query,
@@ -108,7 +108,7 @@ async function queryView(
   try {
     await couch.request({ db, path, query, ...options }, rows)
   } catch (thrown) {
-    const partitions = await partitionsIfAsked(couch, db, thrown, options)
+    const partitions = await partitionsIfRequired(couch, db, thrown, options)
     for (const partition of partitions.slice(0, most)) {
       await couch.request({ db, path: `_partition/${partition}/${path}`, query, ...options }, rows)
     }
@@ -122,10 +122,10 @@ const shardsOf = z.object({ shards: z.record(z.templateLiteral([z.hex(), '-', z.
 type Query = Readonly<Record<string, string | number | boolean>>
 
 /**
- * Most views of a partitioned database are asked by partition. Names of one in each shard; whatever else is the matter is
- * thrown.
+ * Returns the name of one partition in each shard: most views of a partitioned database require a partition. Rethrows
+ * `thrown` if it has another cause.
  */
-async function partitionsIfAsked(
+async function partitionsIfRequired(
   couch: Couch,
   db: string,
   thrown: unknown,
@@ -142,10 +142,10 @@ async function partitionsIfAsked(
   })
 }
 
-/** Enough for databases of thousands of shards; their ranges are alike. */
+/** Maximum tries: enough for thousands of shards, because their ranges have similar sizes. */
 const MOST_NAMES = 100_000
 
-/** CouchDB puts a partition into the shard in whose range the checksum of its name is. Undefined: none was found. */
+/** A partition in a shard: as in CouchDB, the checksum of its name lies in the range. Undefined if none is found. */
 function partitionIn(range: string): string | undefined {
   const [from, to] = range.split('-').map((end) => parseInt(end, 16)) as [number, number]
   for (let count = 0; count < MOST_NAMES; count++) {

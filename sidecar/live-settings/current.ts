@@ -13,20 +13,20 @@ import type { Doc } from '../couch/documents.ts'
 import { createEvents, type Events } from '../events/channels.ts'
 
 export interface CurrentOptions {
-  /** Where changes are published. */
+  /** Receives `settings:changed`. */
   readonly events: Events
   readonly log: Logger
 }
 
 type All = { readonly [P in Part]: SettingsOf<P> }
 
-/** The settings that hold now, and who wants to know when they change. */
+/** The current settings, and the listeners to their changes. */
 export class Current {
   readonly #options: CurrentOptions
-  /** A channel for each part. A subscriber that throws harms no other. */
+  /** One channel for each part. A subscriber that throws does not affect the others. */
   readonly #listeners: Events
   #all = Object.fromEntries(parts.map((part) => [part, readSettings(part, undefined).settings])) as unknown as All
-  /** What was said last to be wrong with each part's document. */
+  /** Last logged faults of each part's document. */
   readonly #said = new Map<Part, string>()
 
   constructor(options: CurrentOptions) {
@@ -42,7 +42,7 @@ export class Current {
     this.#listeners.subscribe(part, ({ event }) => listener(event as SettingsOf<P>), { ...(signal && { signal }) })
   }
 
-  /** Takes in what the database holds now: a document, or none. */
+  /** Applies the document of a part; `undefined` if the database has none. */
   take(part: Part, doc: Doc | undefined): void {
     const { events, log } = this.#options
     const { settings, faults } = readSettings(part, doc)
@@ -59,7 +59,7 @@ export class Current {
     events.channel('settings:changed')?.publish({ part, settings })
   }
 
-  /** Once for as long as the same is wrong. */
+  /** Logs the same faults only once. */
   #complain(part: Part, reason: string): void {
     if (reason !== '' && reason !== this.#said.get(part)) {
       this.#options.log.warn({ part, reason }, 'invalid live settings are ignored; their defaults apply')
@@ -70,11 +70,11 @@ export class Current {
 
 const isSame = (one: LiveValue, other: LiveValue) => JSON.stringify(one) === JSON.stringify(other)
 
-/** The settings of a part, as a document has them, or none. */
+/** Settings of a part, read from its document. */
 interface Read<P extends Part> {
-  /** What is not in the document, or cannot be used, has its default. */
+  /** Missing and invalid values have their defaults. */
   readonly settings: SettingsOf<P>
-  /** What is in it and cannot be used, as sentences: it may have been written where no guard was deployed. */
+  /** Invalid values, as sentences: a document may have been written while no guard was deployed. */
   readonly faults: readonly string[]
 }
 

@@ -1,9 +1,9 @@
 /**
- * Settings that change while the sidecar runs: follows the documents `config:<part>` of the control database. The
- * feed says when to look, and nothing else: what holds is what a look finds, and it looks whenever the feed begins, or
- * has a row, and now and then besides. So nothing is missed, whatever the feed does.
+ * Settings that change while the sidecar runs, from the documents `config:<part>` of the control database. The feed
+ * only triggers reads: the documents of the last read are the settings. Each connect and each row of the feed triggers
+ * a read, and so does a timer, about every minute. So no change is missed, even if the feed fails.
  *
- * As long as it cannot look, what it found last holds. A database that is not there tells nothing: it may be made again.
+ * While reads fail, the last settings apply. A missing database changes nothing: it may be recreated.
  */
 import { onAbort } from '../core/on-abort.ts'
 import type { Logger } from 'pino'
@@ -37,20 +37,20 @@ export interface LiveSettingsOptions {
  * settings.onChange('global_changes', (now) => part.change(now), signal)
  */
 export interface LiveSettings {
-  /** Follows until the signal aborts, then resolves. Once only. */
+  /** Follows the settings until the signal aborts, then resolves. Throws at a second call. */
   run(signal: AbortSignal): Promise<void>
   /**
-   * Resolves when the documents were looked for: until then all settings are the defaults. Of a database that is not
-   * there it is known that it holds none. Rejects with the signal's reason.
+   * Resolves after the first read; until then all settings are defaults. A missing database counts as read: it has no
+   * settings. Rejects with the signal's reason.
    */
   whenKnown(signal: AbortSignal): Promise<void>
-  /** Of a part, as they hold now: all of them. */
+  /** All current settings of a part. */
   of<P extends Part>(part: P): SettingsOf<P>
-  /** Calls after each change of a value, until the signal. What the listener throws is logged. */
+  /** Calls the listener after each change of a value, until the signal aborts. Errors of the listener are logged. */
   onChange<P extends Part>(part: P, listener: (settings: SettingsOf<P>) => void, signal?: AbortSignal): void
 }
 
-/** Between two looks of which nothing is the reason. */
+/** Mean interval of reads without a trigger. */
 const NOW_AND_THEN_MS = 60_000
 const LOOK_TIMEOUT_MS = 10_000
 const SLOWLY_MS = 30_000
@@ -63,7 +63,7 @@ export function createLiveSettings(options: LiveSettingsOptions): LiveSettings {
   const known = new Condition()
   let isKnown = false
   let hasRun = false
-  /** Ends the pause before the next look, also one that has yet to begin. */
+  /** Ends the pause before the next read, even if the pause has not begun yet. */
   let pausing = new AbortController()
 
   async function listen(signal: AbortSignal): Promise<void> {
@@ -86,7 +86,7 @@ export function createLiveSettings(options: LiveSettingsOptions): LiveSettings {
         if (thrown.code === 'not_found') nowKnown()
         failures += 1
         pauseMs = thrown.retry === 'slowly' ? SLOWLY_MS : fullJitter(BACKOFF, failures, random)
-        log.debug({ code: thrown.code, reason: thrown.message }, 'the live settings could not be looked at')
+        log.debug({ code: thrown.code, reason: thrown.message }, 'cannot read the live settings')
       }
       await clock.sleep(pauseMs, pausing.signal).catch(() => undefined)
     }
@@ -118,8 +118,8 @@ export function createLiveSettings(options: LiveSettingsOptions): LiveSettings {
 }
 
 /**
- * The changes of a few documents, without saying of which. CouchDB finds up to a hundred by their ids, so that following
- * them from the beginning costs no more than from the end; PouchDB looks through all changes.
+ * Changes of a few documents, without their ids. CouchDB finds up to a hundred documents by id: following from the
+ * start costs no more than from the end. PouchDB scans all changes.
  */
 const changesOfFew = (database: Database, ids: readonly string[]): Source<{ readonly seq: Seq }> => ({
   name: `GET /${database.name}/_changes`,

@@ -10,8 +10,8 @@ export interface Exposition {
 }
 
 /**
- * All metrics with their values now. Each scrape has a registry of its own: prom-client renames the counters of a
- * registry for OpenMetrics, and nothing is kept between two scrapes.
+ * Renders all metrics with their current values. Each scrape has its own registry: prom-client renames the counters of
+ * a registry for OpenMetrics. Nothing is kept between two scrapes.
  */
 export async function expose(groups: readonly Metrics[], format: Format): Promise<Exposition> {
   const { PROMETHEUS_CONTENT_TYPE, OPENMETRICS_CONTENT_TYPE } = Registry
@@ -27,7 +27,7 @@ export async function expose(groups: readonly Metrics[], format: Format): Promis
   return { contentType, text: await registry.metrics() }
 }
 
-/** prom-client's own metrics count for themselves. What is counted elsewhere can be all that a registry asks one for. */
+/** Wraps numbers that a part keeps: prom-client's own metrics count by themselves. A registry needs no other fields. */
 function registered(name: string, { type, meaning: help }: Metric, samples: readonly Sample[]): Registered {
   const values = samples.flatMap(([value, labels]) =>
     value instanceof Histogram ? valuesOf(name, value, labels) : [{ value, labels }],
@@ -47,7 +47,7 @@ function valuesOf(name: string, histogram: Histogram, labels: Readonly<Record<st
   ]
 }
 
-/** As OpenMetrics wants it, and alike in both formats, or the ranges would be others in each. */
+/** Formats a limit as OpenMetrics requires, and for both formats: otherwise their ranges would differ. */
 function floatFrom(seconds: number): string {
   if (seconds === Infinity) return '+Inf'
   return Number.isInteger(seconds) ? seconds.toFixed(1) : String(seconds)

@@ -11,7 +11,7 @@ export interface MetricsOptions {
   readonly metrics: readonly Metrics[]
 }
 
-/** The roles that may read CouchDB's own metrics, and CouchDB's refusal for all others. */
+/** Roles that may read CouchDB's own metrics, and CouchDB's refusal for all others. */
 const READERS = {
   roles: ['_admin', '_metrics'],
   reason: 'You are not a server admin or read-only metrics user',
@@ -23,8 +23,8 @@ const FORMATS: Readonly<Record<string, Format>> = {
 }
 
 /**
- * `GET /metrics`, for server admins and users with CouchDB's role `_metrics`: in the text format of Prometheus, or as
- * OpenMetrics where the client prefers that.
+ * Serves `GET /metrics` to server admins and users with CouchDB's role `_metrics`. The format is the text format of
+ * Prometheus, or OpenMetrics if the client prefers it.
  */
 export function metricsRoute({ authenticate, metrics }: MetricsOptions): Hono {
   const app = new Hono()

@@ -7,35 +7,39 @@ const NODE = 'Node'
 const LINUX = 'Linux'
 
 /**
- * By the names that other programs on Node give them. prom-client's own keep a timer and an observer of the garbage
- * collector running for them, without an end; these cost nothing between two looks.
+ * Metrics of the process, with the names usual in Node programs. prom-client's own metrics keep a timer and an observer
+ * of the garbage collector running without an end. These metrics cost nothing between two scrapes.
  */
 export const processMetrics = defineMetrics({
   title: 'The process',
   prefix: '',
   metrics: {
-    process_start_time_seconds: gauge('seconds', 'When the process began, in seconds since 1970.', NODE),
-    process_cpu_user_seconds_total: counter('seconds', 'CPU time spent in the program.', NODE),
+    process_start_time_seconds: gauge('seconds', 'Start time of the process, in seconds since 1970.', NODE),
+    process_cpu_user_seconds_total: counter('seconds', 'CPU time of the program itself.', NODE),
     process_cpu_system_seconds_total: counter(
       'seconds',
-      'CPU time that the operating system spent for the program.',
+      'CPU time of the operating system on behalf of the program.',
       NODE,
     ),
-    process_cpu_seconds_total: counter('seconds', 'CPU time spent in all.', NODE),
-    process_resident_memory_bytes: gauge('bytes', 'Memory that the process holds, of all kinds.', NODE),
-    process_open_fds: gauge('files', 'Open files and connections.', LINUX),
-    process_max_fds: gauge('files', 'Files and connections that may be open at most.', LINUX),
+    process_cpu_seconds_total: counter('seconds', 'CPU time in total.', NODE),
+    process_resident_memory_bytes: gauge('bytes', 'Resident memory of the process.', NODE),
+    process_open_fds: gauge('files', 'Open file descriptors, including connections.', LINUX),
+    process_max_fds: gauge('files', 'Maximum number of open file descriptors.', LINUX),
     nodejs_heap_size_total_bytes: gauge('bytes', 'Size of the JavaScript heap.', NODE),
-    nodejs_heap_size_used_bytes: gauge('bytes', 'Memory in use in the JavaScript heap.', NODE),
+    nodejs_heap_size_used_bytes: gauge('bytes', 'Used bytes of the JavaScript heap.', NODE),
     nodejs_external_memory_bytes: gauge(
       'bytes',
-      'Memory that objects hold outside of the JavaScript heap, such as buffers.',
+      'Memory of objects outside the JavaScript heap, such as buffers.',
       NODE,
     ),
-    nodejs_eventloop_lag_seconds: gauge('seconds', 'How long one turn of the event loop took just now.', NODE),
+    nodejs_eventloop_lag_seconds: gauge(
+      'seconds',
+      'Duration of one turn of the event loop, measured during the scrape.',
+      NODE,
+    ),
     nodejs_eventloop_active_seconds_total: counter(
       'seconds',
-      'Time in which the event loop did not wait; its rate is how busy the process is, up to 1.',
+      'Time in which the event loop was busy. Its rate is the load of the process, from 0 to 1.',
       NODE,
     ),
   },
@@ -68,11 +72,11 @@ async function turn(): Promise<number> {
 
 const openFiles = (): Promise<number | undefined> =>
   readdir('/proc/self/fd').then(
-    ({ length }) => length - 1, // the folder itself
+    ({ length }) => length - 1, // without the descriptor of this folder
     () => undefined,
   )
 
-/** Undefined where there is no limit, too. */
+/** Undefined also if no limit is set. */
 async function mostFiles(): Promise<number | undefined> {
   const limits = await readFile('/proc/self/limits', 'utf8').catch(() => '')
   const [, most] = /^Max open files\s+(\d+)/m.exec(limits) ?? []
@@ -82,9 +86,9 @@ async function mostFiles(): Promise<number | undefined> {
 export const buildMetrics = defineMetrics({
   title: 'The sidecar',
   metrics: {
-    build_info: gauge('none', 'Always 1; the labels say what runs.', 'cli/start.ts', {
-      version: 'of the sidecar',
-      node: 'of Node',
+    build_info: gauge('none', 'Always 1. The labels name the versions.', 'cli/start.ts', {
+      version: 'version of the sidecar',
+      node: 'version of Node',
     }),
   },
   read: (version: string) => ({ build_info: [[1, { version, node: process.versions.node }] as const] }),

@@ -1,6 +1,6 @@
 /**
- * Schedules as state machines over documents of the control database. The schedule waits until it is due; then a worker makes
- * the document of the run, whose id is that of the due time, and the schedule waits for the next.
+ * Schedules as state machines over documents of the control database. A schedule waits until it is due. Then a worker
+ * creates the document of the run, and the schedule waits again. The id of a run contains its due time.
  *
  *     waiting ──(due_at)──> due ──> waiting
  *                            └─ makes ─> run ──> done ──(a week)──> over: deleted
@@ -17,7 +17,7 @@ import { AFTER_RUN, type Schedule, type ScheduledRun } from '../docstate/runs.ts
 import type { Context } from '../docstate/types.ts'
 import { runId, typeOf, waiting } from './schedule-doc.ts'
 
-/** A due time that is so long ago was missed. */
+/** A due time that is this long ago was missed. */
 export const MISSED_MS = 60_000
 
 const machine = {
@@ -27,13 +27,13 @@ const machine = {
   ...AFTER_RUN,
 } as const satisfies Machines[string]
 
-/** What these schedules ask for in the control database. */
+/** Handlers in the control database for these schedules. */
 export const scheduleTable = (schedules: readonly Schedule[], clock: Clock): LoadedHandlers =>
   joinHandlers(schedules.map((schedule) => tableOf(schedule, clock)))
 
 export function cronOf({ cron, timeZone }: Pick<Schedule, 'cron' | 'timeZone'>): Cron {
   const parsed = parseCron(cron, timeZone)
-  if (typeof parsed === 'string') throw new Error(`expected ${parsed}, got ${cron} in ${timeZone}`) // it was checked when it was loaded
+  if (typeof parsed === 'string') throw new Error(`expected ${parsed}, got ${cron} in ${timeZone}`) // checked at load
   return parsed
 }
 
@@ -46,7 +46,8 @@ function tableOf(schedule: Schedule, clock: Clock): LoadedHandlers {
   async function makeRun(doc: StoredDoc, ctx: Context) {
     const now = clock.now()
     const written = Date.parse(String(doc.due_at))
-    const due = Math.max(written, cron.lastUntil(now) ?? written) // of several the last; one that a person wrote counts
+    // The last of several due times. A time that a person wrote counts, too.
+    const due = Math.max(written, cron.lastUntil(now) ?? written)
     if (schedule.missed === 'once' || now - due < MISSED_MS) await create(runOf(schedule, due), ctx)
     return { ...doc, ...waiting(schedule, cron.nextAfter(Math.max(now, due))) }
   }
@@ -70,7 +71,7 @@ const runOf = ({ name }: Schedule, dueMs: number): Doc => {
   return { _id: runId(name, due_at), type: typeOf(name), state: 'run', schedule: name, due_at }
 }
 
-/** Another worker, or another try, may have made it. */
+/** Creates a run. Another worker, or an earlier attempt, may have created it already. */
 async function create(run: Doc, ctx: Context): Promise<void> {
   try {
     await ctx.put(run)

@@ -9,10 +9,10 @@ import type { Platform } from '../platform.ts'
 import { scheduleId, waiting } from './schedule-doc.ts'
 import { cronOf } from './schedule-table.ts'
 
-/** Between two looks at whether the documents of the schedules are there. */
+/** Interval of checks for missing or outdated documents of schedules. */
 const EVERY_MS = 60_000
 
-/** Sees to it that each schedule has its document, as it is declared now; what follows, handlers do (`schedule-table.ts`). */
+/** Keeps the document of each schedule as declared now. Handlers do the rest (`schedule-table.ts`). */
 export function schedulesFeature({ config, couch, handlers, clock, random, log }: Platform): Feature {
   const { schedules } = handlers
   if (schedules.length === 0) return {}
@@ -34,7 +34,7 @@ interface KeepOptions {
   readonly signal: AbortSignal
 }
 
-/** Makes the document of a schedule, or brings it up to date. Throws `CouchError`. */
+/** Creates the document of a schedule, or updates it. Throws `CouchError`. */
 export async function keep(schedule: Schedule, { control, clock, log, signal }: KeepOptions): Promise<void> {
   const { name, cron, timeZone } = schedule
   const before = await control.find(scheduleId(name), {}, { signal })
@@ -48,6 +48,6 @@ export async function keep(schedule: Schedule, { control, clock, log, signal }: 
       before ? 'a schedule was changed' : 'a schedule begins',
     )
   } catch (thrown) {
-    if (!isCouchError(thrown, 'conflict')) throw thrown // another worker was first, or it is due now: the next look tells
+    if (!isCouchError(thrown, 'conflict')) throw thrown // another worker was first, or it is due now: checked again
   }
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import http from 'node:http'
 import { buffer } from 'node:stream/consumers'
 
-/** A request as the proxy saw it. */
+/** A request that the proxy received. */
 export interface SeenRequest {
   readonly method: string
   /** Still encoded, without the query. */
@@ -10,33 +10,36 @@ export interface SeenRequest {
   readonly query: URLSearchParams
   readonly headers: http.IncomingHttpHeaders
   readonly bytes: Buffer
-  /** The same as text. */
+  /** `bytes` as text. */
   readonly body: string
 }
 
-/** What the server answered. */
+/** The answer of the server. */
 export interface Answer {
   readonly status: number
   readonly headers: http.IncomingHttpHeaders
   readonly body: AsyncIterable<Buffer>
 }
 
-/** One request and what becomes of it: the tools a fault is made of. */
+/** One request, and the tools to simulate faults. */
 export interface Exchange {
   readonly request: SeenRequest
-  /** Sends the request on to the server. */
+  /** Forwards the request to the server. */
   forward(): Promise<Answer>
-  /** Sends head and body to the client, chunk by chunk as they come, and leaves the answer open. */
+  /** Sends head and body to the client, chunk by chunk as they arrive, and leaves the answer open. */
   send(answer: Answer): Promise<void>
-  /** Ends the answer as it should end. */
+  /** Ends the answer properly. */
   end(): void
-  /** Breaks the connection to the client. What was sent before still arrives. */
+  /** Breaks the connection to the client. Data sent before still arrives. */
   cut(): void
-  /** Resolves after `ms`, or when the client has gone. */
+  /** Resolves after `ms`, or when the client disconnects. */
   wait(ms: number): Promise<void>
 }
 
-/** Reads the whole request; resolves with the exchange. `passing` is waited for before anything is passed on. */
+/**
+ * Reads the whole request, then resolves with the exchange. It awaits `passing` before it forwards the request or a
+ * chunk.
+ */
 export async function openExchange(
   upstream: URL,
   incoming: http.IncomingMessage,
@@ -63,9 +66,9 @@ export async function openExchange(
       await passing()
       const headers = { ...request.headers, host: upstream.host, connection: 'close' }
       const outgoing = http.request(url, { method: request.method, headers, agent: false })
-      outgoing.on('error', () => undefined) // also after the answer has begun, whose body ends with it
+      outgoing.on('error', () => undefined) // errors may also follow the start of the answer, and end its body, too
       const giveUp = () => {
-        outgoing.destroy() // a signal is not enough: Node 26 forgets it when the answer begins
+        outgoing.destroy() // a signal does not suffice: Node 26 forgets it when the answer begins
         outgoing.socket?.destroy()
       }
       gone.signal.addEventListener('abort', giveUp, { once: true })
@@ -75,12 +78,12 @@ export async function openExchange(
       return { status: answer.statusCode ?? 502, headers: answer.headers, body: answer }
     },
     async send({ status, headers, body }) {
-      // Node frames the body anew: its length and its chunks are not the server's any more.
+      // Node frames the body anew, so the server's length and chunks no longer apply.
       const { 'content-length': _length, 'transfer-encoding': _encoding, connection: _connection, ...rest } = headers
       response.writeHead(status, rest).flushHeaders()
       for await (const chunk of body) {
         await passing()
-        // Of what is written between the end of a connection and the news of it, Node never says what became of it.
+        // Node never calls back for data that is written between the end of a connection and its event `close`.
         await Promise.race([left, new Promise((sent) => response.write(chunk, sent))])
       }
     },

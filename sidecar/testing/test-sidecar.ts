@@ -18,60 +18,68 @@ import { openWorkerConnection, type WorkerConnection } from './worker-connection
 import { createWatched, poll, startWorker, type Worker } from './worker.ts'
 
 export interface TestSidecarOptions {
-  /** A CouchDB with an admin's credentials. Default `COUCHDB_URL`, and without it the embedded server. */
+  /** URL of a CouchDB, with an admin's credentials. Default `COUCHDB_URL`; if it is not set, the embedded server. */
   readonly couchdbUrl?: string
-  /** What is in the documents' database at first. Default nothing. */
+  /** Initial documents in the main database. Default none. */
   readonly documents?: readonly Doc[]
-  /** Other databases, and what is in them: they must not be there yet. Default none. */
+  /** Other databases and their documents. These databases must not exist yet. Default none. */
   readonly databases?: Readonly<Record<string, readonly Doc[]>>
-  /** Settings of the sidecar, by their names, such as `SIDECAR_LEASE`. Its log is silent unless `SIDECAR_LOG_LEVEL` is among them. */
+  /** Settings of the sidecar by name, such as `SIDECAR_LEASE`. The log is silent unless `SIDECAR_LOG_LEVEL` is set. */
   readonly settings?: Readonly<Record<string, string>>
 }
 
 export interface WaitOptions {
-  /** Milliseconds of real time; then it throws. Default 20,000. */
+  /** Timeout in milliseconds of real time; the call then throws. Default 30,000. */
   readonly within?: number
 }
 
-/** A sidecar with a test's handlers, on databases of its own, and all that may happen to it. */
+/** A sidecar with a test's handlers on its own databases, with tools for time, crashes and lost answers. */
 export interface TestSidecar {
-  /** The database of the documents. */
+  /** Name of the database with the documents. */
   readonly database: string
-  /** The control database, where the runs of schedules and of deletions are. */
+  /** Name of the control database, which holds the runs of schedules and deletions. */
   readonly control: string
-  /** The mails that were sent, the newest last. */
+  /** The sent mails, newest last. */
   readonly mails: readonly CaughtMail[]
   /** Writes a document as an admin, and returns it as stored. Throws `CouchError`. */
   put<D extends Doc>(doc: D): Promise<D & StoredDoc>
-  /** `undefined` if it is not there. Throws `CouchError`. */
+  /** Returns `undefined` if the document is missing. Throws `CouchError`. */
   find(id: string): Promise<StoredDoc | undefined>
   /** Another database of the server. */
   db(name: string): Documents
-  /** Resolves with the document when it is in the state, or as the function wants it. Throws when that takes too long. */
+  /** Resolves with the document when it is in the state, or when the function accepts it. Throws after the timeout. */
   until(id: string, wanted: string | ((doc: StoredDoc) => boolean), options?: WaitOptions): Promise<StoredDoc>
-  /** Resolves when no document asks for anything now: each is done with, in `error`, parked, or waits for a later time. */
+  /**
+   * Resolves when no document needs work now: each is done, in `error`, parked, or due later. Throws after the timeout.
+   */
   settled(options?: WaitOptions): Promise<void>
   /**
-   * Sets the clock forward, CouchDB's too: tries, ends of states and schedules within that time are due. Up to two minutes more
-   * go by. Handlers that run keep their claims. Follow it by `until` or `settled`.
+   * Sets the clock forward, CouchDB's included: retries, timeouts and schedules within that time become due. Up to two
+   * more minutes may pass. Running handlers keep their claims. Call `until` or `settled` afterwards.
    */
   advance(time: Duration): Promise<void>
-  /** As `kill -9` and a power cut: nothing of the worker reaches CouchDB from now on. Its handlers run on, and are not heard. */
+  /**
+   * Simulates `kill -9` and a power cut: from now on, nothing from the worker reaches CouchDB. Its handlers continue,
+   * but their results are lost.
+   */
   crash(): Promise<void>
   /** Starts a worker after a `crash`. Resolves when it is up. */
   restart(): Promise<void>
   /** The worker's next write of this document is stored, but the answer is lost. */
   loseSave(id: string): void
-  /** Before the worker's next write of this document another one changes it: so that write is a conflict. */
+  /** Changes this document just before the worker's next write of it, which becomes a conflict. */
   conflict(id: string, change: (doc: StoredDoc) => Doc): void
-  /** Stops the worker, and deletes the databases that were made. */
+  /** Stops the worker, and deletes the databases that the test sidecar created. */
   close(): Promise<void>
 }
 
 const WITHIN_MS = 20_000
 /** In as many steps as this the clock is set forward, while no handler runs. */
 const STEPS = 10
-/** The worker looks at what waits each minute: a look that had begun at the time before has not seen what is due now. */
+/**
+ * The worker reads waiting documents each minute. A read from before the clock moved lacks the documents that are due
+ * now.
+ */
 const LOOK_MS = 65_000
 const LOOKS = 2
 
@@ -99,7 +107,7 @@ export async function start<M extends Machines>(
   })
 }
 
-/** A server, a mail catcher, and databases of its own. */
+/** Opens a server, a mail catcher, and databases for this test. */
 async function openParts(
   handlers: LoadedHandlers,
   { documents = [], databases = {}, settings = {}, couchdbUrl }: TestSidecarOptions,
@@ -154,7 +162,7 @@ function createTestSidecar(parts: Parts, close: () => Promise<void>): TestSideca
     })
   const tables = tablesFor(couch, config(url), parts.handlers)
 
-  /** What asks for something now, for the message. */
+  /** Documents that need work now, for the message. */
   async function unsettled(): Promise<string[]> {
     const names = [database, control]
     const found = await Promise.all(
@@ -206,7 +214,7 @@ function createTestSidecar(parts: Parts, close: () => Promise<void>): TestSideca
       const { leaseMs } = config(url)
       const step = async (stepMs: number) => {
         clock.advance(stepMs)
-        await worker?.connection.whenIdle() // what is due now is seen to before the next step
+        await worker?.connection.whenIdle() // work that is due now ends before the next step
       }
       for (let leftMs = ms; leftMs > 0;) {
         const stepMs = Math.min(leftMs, watched.running > 0 ? leaseMs / 4 : Math.max(leaseMs / 4, ms / STEPS))
@@ -221,7 +229,7 @@ function createTestSidecar(parts: Parts, close: () => Promise<void>): TestSideca
       await crashed?.crash()
     },
     async restart() {
-      if (worker) throw new Error('restart: expected a worker that has crashed, this one runs')
+      if (worker) throw new Error('restart: expected a worker that has crashed, got one that runs')
       const connected = await openWorkerConnection(url, () => clock.aheadMs)
       worker = await startWorker({
         ...{ connection: connected, config: config(connected.url), handlers: parts.handlers, clock, log },
@@ -235,7 +243,7 @@ function createTestSidecar(parts: Parts, close: () => Promise<void>): TestSideca
   }
 }
 
-/** What asks for something now. */
+/** Kinds of documents that need work now. */
 const ASKING: ReadonlySet<string> = new Set(['ready', 'claimed', 'conflict', 'untimed'])
 
 async function putInto<D extends Doc>(couch: Couch, name: string, doc: D): Promise<D & StoredDoc> {

@@ -1,5 +1,5 @@
 /**
- * For the tests of your own handlers: `import { run, startTestSidecar } from 'couchdb-sidecar/testing'`.
+ * Tools to test your own handlers: `import { run, startTestSidecar } from 'couchdb-sidecar/testing'`.
  *
  * @module
  */
@@ -13,9 +13,9 @@ export type { CaughtMail } from '../embedded/start.ts'
 export type { Documents } from '../couch/documents.ts'
 
 /**
- * Starts a sidecar with these handlers in this process, on a CouchDB that is real (`COUCHDB_URL`) or embedded, with databases of its
- * own and a catcher of its mails. Its clock can be set forward, its worker crash, its saves be lost or meet a conflict. Needs
- * `couchdb-sidecar-embedded`. Resolves when it follows its databases.
+ * Starts a sidecar with these handlers in this process, with its own databases and a mail catcher. CouchDB is real
+ * (`COUCHDB_URL`) or embedded. A test can set the clock forward, crash the worker, lose a save or cause a conflict.
+ * Needs `couchdb-sidecar-embedded`. Resolves when the sidecar follows its databases.
  *
  * @throws ConfigError if the handlers or the settings are faulty; `CouchError`
  * @example
@@ -28,6 +28,6 @@ export async function startTestSidecar<M extends Machines>(
   handlers: HandlersModule<M>,
   options: TestSidecarOptions = {},
 ): Promise<TestSidecar> {
-  const { start } = await import('./test-sidecar.ts') // `run` does without
+  const { start } = await import('./test-sidecar.ts') // not needed for `run`
   return start(handlers, options)
 }

@@ -4,29 +4,29 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openExchange, type Answer, type Exchange, type SeenRequest } from './proxy-exchange.ts'
 
-/** What becomes of a write of the worker: it is stored and its answer is lost, or something happens before it. */
+/** A fault for a write of the worker: the write is stored but its answer is lost, or `act` runs before the write. */
 export type OnWrite = { readonly kind: 'lose-answer' } | { readonly kind: 'before'; readonly act: () => Promise<void> }
 
-/** The way from a worker to CouchDB: what can happen on it is done here, and CouchDB is the real one. */
+/** The connection from a worker to a real CouchDB, on which faults are simulated. */
 export interface WorkerConnection {
-  /** CouchDB, as the worker knows it, with its credentials. */
+  /** URL of CouchDB for the worker, with credentials. */
   readonly url: string
-  /** What is to become of the worker's next write of this document. */
+  /** Plans a fault for the worker's next write of this document. */
   onWrite(id: string, what: OnWrite): void
-  /** Resolves when no request has been under way for a moment; feeds do not count. */
+  /** Resolves when no request has been open for a moment; feeds do not count. */
   whenIdle(): Promise<void>
-  /** Breaks all connections and takes no other: as when the worker is killed. */
+  /** Breaks all connections and accepts no others, as if the worker was killed. */
   cut(): Promise<void>
 }
 
-/** Longer than the worker takes between two requests that follow from each other. Milliseconds. */
+/** Longer than the worker's pause between two dependent requests, milliseconds. */
 const MOMENT_MS = 100
-/** A handler may ask for something again and again. */
+/** Maximum wait in milliseconds: a handler may send requests again and again. */
 const LONGEST_MS = 10_000
 
 /**
  * @param upstream CouchDB, with credentials
- * @param aheadMs how far the worker's clock is ahead: the times of CouchDB's answers are set forward as far
+ * @param aheadMs how far the worker's clock is ahead: times in CouchDB's answers are shifted equally
  */
 export async function openWorkerConnection(upstream: string, aheadMs: () => number): Promise<WorkerConnection> {
   const target = new URL(new URL(upstream).origin)

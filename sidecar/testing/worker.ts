@@ -12,7 +12,7 @@ import type { WorkerConnection } from './worker-connection.ts'
 /** A sidecar in this process that can crash. */
 export interface Worker {
   readonly connection: WorkerConnection
-  /** As `kill -9`, to all that it talks to. Resolves when nothing of it runs but what handlers have left running. */
+  /** Simulates `kill -9` for all peers. Resolves when nothing of the worker runs, except what handlers left running. */
   crash(): Promise<void>
 }
 
@@ -22,7 +22,7 @@ export interface WorkerOptions {
   readonly handlers: LoadedHandlers
   readonly clock: Clock
   readonly log: Logger
-  /** Made of the handlers once their webhooks are calls. */
+  /** Wraps the handlers after their webhooks became calls. */
   readonly watch: (bound: LoadedHandlers) => LoadedHandlers
 }
 
@@ -79,7 +79,7 @@ export async function poll<T>(look: () => Promise<T | undefined>, message: () =>
   }
 }
 
-/** Counts the handlers that run. */
+/** Counts running handlers. */
 export function createWatched() {
   let running = 0
   const watching = <A extends unknown[], R>(handler: (...args: A) => Promise<R>) =>

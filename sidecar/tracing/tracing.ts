@@ -4,41 +4,41 @@ import type { Logger } from 'pino'
 import { failureOf } from '../core/failure.ts'
 
 /**
- * Spans by OpenTelemetry, where the process has a tracer: one that was registered before the sidecar started
- * (docs/tracing.md). Without one nothing here is loaded, and nothing of it is called.
+ * Spans by OpenTelemetry, if a tracer was registered before the sidecar started (docs/tracing.md). Without a tracer, no
+ * part of the API is loaded or called.
  */
 export interface Tracing {
-  /** Begins a span: a child of `parent`, or of what is active. */
+  /** Begins a span: a child of `parent`, or of the active span. */
   begin(name: string, options?: SpanOptions): Trace
-  /** Writes into headers to what span a request belongs: the one that is active now. */
+  /** Writes the active span into the headers of a request. */
   inject(headers: Record<string, string>): void
-  /** Hands over what has ended. Waits for it for five seconds. */
+  /** Flushes ended spans; waits at most five seconds. */
   close(): Promise<void>
 }
 
 export interface SpanOptions {
   readonly attributes?: Attributes
   readonly kind?: keyof typeof SpanKind
-  /** `undefined` makes a trace of its own. Default what is active. */
+  /** `undefined` starts a new trace. Default: the active span. */
   readonly parent?: Trace | undefined
 }
 
 /** A span that has begun. */
 export interface Trace {
   readonly context: Context
-  /** Runs the work while the span is active. */
+  /** Runs the work with this span active. */
   run<T>(work: () => T): T
   set(attributes: Attributes): void
-  /** @param failed why, where it has */
+  /** @param failed the failure, if the work failed */
   end(failed?: { readonly code: string; readonly reason: string; readonly stack?: string | undefined }): void
 }
 
-/** Where the API keeps what was registered, in any copy of it (`@opentelemetry/api`, `internal/global-utils`). */
+/** Key under which all copies of the API keep registered tracers (`@opentelemetry/api`, `internal/global-utils`). */
 const REGISTERED = Symbol.for('opentelemetry.js.api.1')
 const PACKAGE: string = '@opentelemetry/api'
 const FLUSH_MS = 5000
 
-/** @returns undefined where no tracer is registered, or the API is not installed beside the sidecar */
+/** @returns undefined if no tracer is registered, or the API is not installed beside the sidecar */
 export async function loadTracing(log?: Logger): Promise<Tracing | undefined> {
   const registered = (globalThis as { [REGISTERED]?: { readonly trace?: unknown } })[REGISTERED]
   if (!registered?.trace) return undefined
@@ -85,7 +85,7 @@ function createTracing(api: typeof Api): Tracing {
       const flushed = (provider.getDelegate?.() ?? provider).forceFlush?.()
       let timer: NodeJS.Timeout | undefined
       const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, FLUSH_MS)))
-      await Promise.race([flushed, late]).catch(() => undefined) // its exporter tells, if it is to be told
+      await Promise.race([flushed, late]).catch(() => undefined) // the exporter reports its own errors
       clearTimeout(timer)
     },
   }

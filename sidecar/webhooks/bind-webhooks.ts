@@ -6,7 +6,7 @@ import { webhookUrl } from './webhook.ts'
 import { createWebhookClient, type WebhookClient } from './webhook-client.ts'
 
 export interface WebhookSettings {
-  /** Hosts that may be called, with a port that is not the scheme's own; `*` stands for any characters. */
+  /** Hosts that may be called, with the port unless it is the scheme's default; `*` matches any characters. */
   readonly webhookHosts: readonly string[]
   readonly webhookKeys: readonly Buffer[]
 }
@@ -24,10 +24,10 @@ export function checkWebhooks(handlers: LoadedHandlers, { webhookHosts, webhookK
   const shadows = handlers.shadows.filter(({ handler }) => webhookUrl(handler) !== undefined)
   const problems = [
     ...new Set(faults),
-    ...(none ? ['SIDECAR_WEBHOOK_SECRETS: expected a secret with which calls are signed, got none'] : []),
+    ...(none ? ['SIDECAR_WEBHOOK_SECRETS: expected a secret to sign the calls, got none'] : []),
     ...shadows.map(
       ({ type, state }) =>
-        `the shadow handler for ${type} in state ${state}: expected a function, got a webhook: what it does cannot be withheld`,
+        `the shadow handler for ${type} in state ${state}: expected a function, got a webhook, whose effects cannot be withheld`,
     ),
   ]
   if (problems.length > 0) throw new ConfigError(problems)
@@ -39,7 +39,7 @@ function addressesIn({ registrations, shadows, schedules, deletions }: LoadedHan
   return [...registrations, ...shadows, ...schedules, ...deletions].flatMap(({ handler }) => webhookUrl(handler) ?? [])
 }
 
-/** The same handlers, where those that are webhooks are calls by this client. */
+/** Replaces each webhook in the handlers by a call of this client. */
 export function bindWebhooks(handlers: LoadedHandlers, client: WebhookClient): LoadedHandlers {
   if (addressesIn(handlers).length === 0) return handlers
   return {
@@ -59,7 +59,7 @@ export function bindWebhooks(handlers: LoadedHandlers, client: WebhookClient): L
   }
 }
 
-/** Runs `work` with these handlers, whose webhooks are called meanwhile. */
+/** Runs `work` with these handlers; a client calls their webhooks until `work` ends. */
 export async function withWebhooks(
   handlers: LoadedHandlers,
   { webhookKeys: keys }: Pick<WebhookSettings, 'webhookKeys'>,

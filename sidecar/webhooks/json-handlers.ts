@@ -9,7 +9,7 @@ import type { HandlerOptions } from '../docstate/types.ts'
 import { webhook } from './webhook.ts'
 
 const text = z.string('text')
-/** The options of a handler are checked where it is registered. */
+/** The registration of a handler checks its options. */
 const options = z.record(z.string(), z.unknown(), 'an object').optional()
 
 const fields = z.strictObject(
@@ -34,7 +34,7 @@ const fields = z.strictObject(
 )
 
 /**
- * Handlers that are all webhooks, with their machines: a module without a language. `key` is the name of a field here.
+ * Reads machines and webhooks from JSON, in place of a module. The option `key` is the name of a field here.
  *
  * @throws ConfigError with all faults
  */

@@ -10,15 +10,15 @@ export interface Answer {
   readonly text: string
 }
 
-/** Statuses of 4xx that say "not now", and not "never". */
+/** Statuses of 4xx that are worth a retry. */
 const PASSING = [408, 425, 429]
 const LONGEST_PAUSE_MS = 86_400_000
 const MAX_CODE = 100
 
 /**
- * What an answer says about a document: the next one, or nothing. `name` is that of the call.
+ * Returns the next document in an answer, or undefined. `name` is the name of the call.
  *
- * @throws Reject for what another try would not mend; RetryLater where the answer says when it may
+ * @throws Reject if a retry does not help; RetryLater if the answer says when to retry
  */
 export function readAnswer(name: string, { status, headers, text }: Answer, now: number): Doc | undefined {
   if (status >= 200 && status < 300) return text.trim() === '' ? undefined : documentIn(name, text)
@@ -35,10 +35,10 @@ function documentIn(name: string, text: string): Doc {
   throw new Reject('bad_answer', `${name}: expected the next document as JSON, or no content (204), got ${shown(text)}`)
 }
 
-/** After RFC 9457: `code`, or the end of `type`; `detail`, or `title`. */
+/** Error code and reason after RFC 9457: `code`, or the end of `type`; `detail`, or `title`. */
 function problemIn(name: string, status: number, text: string): { readonly code: string; readonly reason: string } {
   if (status >= 300 && status < 400) {
-    return { code: 'redirected', reason: `${name}: ${status}: expected an answer, not another address` }
+    return { code: 'redirected', reason: `${name}: ${status}: expected an answer, got a redirect` }
   }
   const problem = parse(text)
   const { code, type, detail, title } = isObject(problem) ? problem : {}
@@ -60,7 +60,7 @@ function parse(text: string): unknown {
 
 const shown = (text: string) => (text.trim() === '' ? 'nothing' : JSON.stringify(cut(text.trim(), 100)))
 
-/** Seconds, or a date of HTTP; a day at most. */
+/** Milliseconds from a number of seconds, or from an HTTP date; one day at most. */
 function pauseIn(header: string | string[] | undefined, now: number): number | undefined {
   const text = String(header ?? '').trim()
   const ms = /^\d{1,10}$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now

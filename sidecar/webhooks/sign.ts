@@ -1,12 +1,12 @@
 import { createHmac } from 'node:crypto'
 
 export interface Signed {
-  /** The same for every try of one entry. */
+  /** The same for every attempt of one entry. */
   readonly id: string
   /** Milliseconds since the epoch. */
   readonly now: number
   readonly body: string
-  /** The keys of all secrets that hold: receivers that know any of them accept the call. */
+  /** Keys of all valid secrets: a receiver that knows any of them accepts the call. */
   readonly keys: readonly Buffer[]
 }
 
@@ -21,7 +21,7 @@ export function signatureHeaders({ id, now, body, keys }: Signed): Record<string
 
 const SECRET = /^whsec_([A-Za-z0-9+/]+={0,2})$/
 
-/** The key of a secret as it is given to people; undefined for what is none. */
+/** The key in a secret such as `whsec_…`; undefined if the secret is invalid. */
 export function keyFrom(secret: string): Buffer | undefined {
   const [, base64] = SECRET.exec(secret) ?? []
   const key = Buffer.from(base64 ?? '', 'base64')

@@ -8,32 +8,35 @@ import { readAnswer } from './read-answer.ts'
 import { signatureHeaders } from './sign.ts'
 
 export interface WebhookClientOptions {
-  /** The keys of all secrets that hold. */
+  /** Keys of all valid secrets. */
   readonly keys: readonly Buffer[]
-  /** Of this program. */
+  /** Version of this program. */
   readonly version: string
   /** Milliseconds since the epoch. */
   readonly now: () => number
-  /** Makes a span of each call, and tells the receiver which. Default none. */
+  /** Records a span for each call, and sends its id to the receiver. Default: none. */
   readonly tracing?: Tracing | undefined
 }
 
 export interface WebhookClient {
-  /** The next document, or nothing. Throws `Reject`, `RetryLater`, and an `Error` whose cause has the network's code. */
+  /**
+   * Returns the next document, or undefined. Throws `Reject`, `RetryLater`, or an `Error` whose cause has the network's
+   * code.
+   */
   call(
     url: string,
     doc: StoredDoc,
     ctx: Pick<Context, 'key' | 'attempt' | 'database' | 'signal'>,
   ): Promise<Doc | undefined>
-  /** Resolves when no connection is left. */
+  /** Resolves when no connection is open. */
   close(): Promise<void>
 }
 
 const CONNECT_MS = 10_000
-/** As CouchDB's `max_document_size`. */
+/** Maximum size in bytes: CouchDB's `max_document_size`. */
 const LONGEST_ANSWER = 8_000_000
 
-/** Calls handlers that are programs elsewhere. Follows no redirect; how long a call lasts is the handler's `timeout`. */
+/** Calls handlers over HTTP. It follows no redirect, and the handler's `timeout` limits each call. */
 export function createWebhookClient({ keys, version, now, tracing }: WebhookClientOptions): WebhookClient {
   const agent = new Agent({
     connect: { timeout: CONNECT_MS },
@@ -42,7 +45,7 @@ export function createWebhookClient({ keys, version, now, tracing }: WebhookClie
     bodyTimeout: 0,
   })
 
-  async function ask(url: URL, body: string, headers: Record<string, string>, signal: AbortSignal) {
+  async function post(url: URL, body: string, headers: Record<string, string>, signal: AbortSignal) {
     const { origin, pathname, search } = url
     const options: Dispatcher.RequestOptions = {
       origin,
@@ -56,7 +59,7 @@ export function createWebhookClient({ keys, version, now, tracing }: WebhookClie
     return { status, headers: received, text: await answer.text() }
   }
 
-  async function askTraced(tracing: Tracing, ...[url, body, headers, signal]: Parameters<typeof ask>) {
+  async function postTraced(tracing: Tracing, ...[url, body, headers, signal]: Parameters<typeof post>) {
     const attributes = {
       'http.request.method': 'POST',
       'url.full': url.origin + url.pathname,
@@ -66,7 +69,7 @@ export function createWebhookClient({ keys, version, now, tracing }: WebhookClie
     try {
       const answer = await trace.run(() => {
         tracing.inject(headers)
-        return ask(url, body, headers, signal)
+        return post(url, body, headers, signal)
       })
       const { status } = answer
       trace.set({ 'http.response.status_code': status })
@@ -89,7 +92,7 @@ export function createWebhookClient({ keys, version, now, tracing }: WebhookClie
         ...{ 'sidecar-database': database, 'sidecar-attempt': String(attempt) },
         'user-agent': `couchdb-sidecar/${version}`,
       }
-      const asking = tracing ? askTraced(tracing, url, body, headers, signal) : ask(url, body, headers, signal)
+      const asking = tracing ? postTraced(tracing, url, body, headers, signal) : post(url, body, headers, signal)
       const answer = await asking.catch((thrown: unknown) => {
         const { code, message } = thrown as { code?: unknown; message?: unknown }
         if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') {

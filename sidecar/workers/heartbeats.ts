@@ -8,11 +8,12 @@ import type { RoleOptions } from './role.ts'
 import type { Liveness } from './liveness.ts'
 
 /**
- * The members that this process is in one role: writes their heartbeats, and writes down what they tell of themselves.
+ * Members of this process in one role: writes their heartbeats and their documents.
  *
- * Another process may be the same worker, by mistake. Then the document is whose process stands in it, as long as that
- * one writes heartbeats: the other writes neither document nor heartbeat, and takes over when it is silent. Until it knows
- * which of both is true it writes heartbeats and leaves the document, so that a worker that starts again is not found dead.
+ * By mistake, another process may run as the same worker. The document then belongs to the process that it names, while
+ * that process writes heartbeats. The other process writes neither document nor heartbeat, and takes over if the first
+ * one is silent. Until a process knows whether the other one is alive, it writes heartbeats only. So a restarted worker
+ * does not count as dead.
  */
 export class Heartbeats {
   readonly #role: string
@@ -20,7 +21,7 @@ export class Heartbeats {
   readonly #options: RoleOptions
   readonly #members = new Map<string, Member>()
   readonly #locals = new Map<string, LocalDoc>()
-  /** Ids of members whose namesakes were told of. */
+  /** Ids of members for which a second process of the same name was logged. */
   readonly #warned = new Set<string>()
   #beats = 0
 
@@ -34,7 +35,7 @@ export class Heartbeats {
     return this.#members.values()
   }
 
-  /** Whether the document of this id is one of ours, or should be. */
+  /** Whether the document of this id belongs to a member of this process. */
   has(docId: string): boolean {
     return this.#members.has(docId)
   }
@@ -47,21 +48,21 @@ export class Heartbeats {
     this.#members.delete(memberId(this.#role, id))
   }
 
-  /** Does for each what is missing, and puts what it writes into `found`. Throws `CouchError`. */
+  /** Writes each member's heartbeat, and its document if outdated; updates `found`. Throws `CouchError`. */
   async keepUp(found: Map<string, StoredDoc>, signs: Liveness, signal: AbortSignal): Promise<void> {
     for (const [docId, member] of this.#members) {
       const doc = found.get(docId)
       const isOurs = doc === undefined || doc.process === this.#process
       if (signs.isAlive(docId)) {
         const isNews = this.#warnOnce(docId, member)
-        if (!isOurs && !isNews) continue // once more, so that the other hears of us too
+        if (!isOurs && !isNews) continue // one more heartbeat, so that the other process detects this one
       }
       await this.#beat(docId, signal)
       if (isOurs || signs.isSilent(docId)) await this.#write(member, found, signal)
     }
   }
 
-  /** Takes one out that was dropped, unless it was added again, or is another process too. Throws `CouchError`. */
+  /** Removes a dropped member, unless it was added again or another process has its id. Throws `CouchError`. */
   async leave(id: string, signs: Liveness, signal: AbortSignal): Promise<void> {
     const docId = memberId(this.#role, id)
     if (this.#members.has(docId)) return
@@ -83,17 +84,17 @@ export class Heartbeats {
 
   async #write(member: Member, found: Map<string, StoredDoc>, signal: AbortSignal): Promise<void> {
     const doc = memberDoc(this.#role, member, this.#process)
-    const there = found.get(doc._id)
-    if (there && sameOptions(memberFrom(there), member)) return
+    const current = found.get(doc._id)
+    if (current && sameOptions(memberFrom(current), member)) return
     try {
-      const _rev = await this.#options.database.put({ ...doc, ...(there && { _rev: there._rev }) }, { signal })
+      const _rev = await this.#options.database.put({ ...doc, ...(current && { _rev: current._rev }) }, { signal })
       found.set(doc._id, { ...doc, _rev })
     } catch (thrown) {
-      if (!isCouchError(thrown, 'conflict')) throw thrown // removed or written in this moment: the next round sees it
+      if (!isCouchError(thrown, 'conflict')) throw thrown // removed or written meanwhile: the next round reads it
     }
   }
 
-  /** True if it did. */
+  /** True if the warning was logged now. */
   #warnOnce(docId: string, { id }: Member): boolean {
     if (this.#warned.has(docId)) return false
     this.#warned.add(docId)

@@ -4,14 +4,14 @@ import { isCouchError } from '../couch/couch-errors.ts'
 import { readLocalDocs } from '../couch/local.ts'
 import { beatId, isMember, memberFrom, roleOf, TYPE, type Member } from './worker-documents.ts'
 
-/** A worker of any role, as it stands in the database. */
+/** A registered worker of any role. */
 export interface Listed extends Member {
   readonly role: string
-  /** Its last heartbeat, ISO 8601 by its own clock; undefined if it gave none. */
+  /** Time of its last heartbeat, ISO 8601, by its own clock; undefined if none. */
   readonly seenAt: string | undefined
 }
 
-/** All registered workers, by roles and ids; none where the control database is not there. Throws `CouchError`. */
+/** All registered workers, ordered by role and id; none if the control database is missing. Throws `CouchError`. */
 export async function listWorkers(database: Database, signal: AbortSignal): Promise<Listed[]> {
   const found = await database.withPrefix(`${TYPE}:`, { signal }).catch(noneIfMissing)
   const docs = found.filter(isMember)

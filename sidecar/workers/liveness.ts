@@ -3,25 +3,25 @@ import { beatId, memberFrom } from './worker-documents.ts'
 
 interface Seen {
   readonly rev: string
-  /** The last heartbeat that is not our own. Undefined if there was none. */
+  /** Last heartbeat of another process, as JSON; undefined if none. */
   readonly beat: string | undefined
-  /** Whether it has changed since we look: what was there before may be what a dead process left. */
+  /** Whether the heartbeat has changed since the first look. A dead process may have left the first one. */
   readonly moved: boolean
   readonly stillMs: number
   readonly timeoutMs: number
 }
 
 /**
- * The heartbeats that other processes give, as one look after the other finds them. Who gives none for its whole
- * timeout is silent: by our clock that never jumps, times that others wrote are never compared with ours.
+ * Heartbeats of other processes, as successive looks find them. A worker without a heartbeat for its whole timeout is
+ * silent. Silence is measured by this process's monotonic clock, never by times that other processes wrote.
  *
- * Between two looks no worker was seen, so that this counts for no more than the third of the timeout in which there should
- * have been a sign. A slow CouchDB delays what is found out, and prevents nothing. After a look that failed (`forget`)
- * all counts from the beginning: CouchDB was away, and for the others too.
+ * A heartbeat is due every third of the timeout. So the time between two looks counts as at most a third. A slow
+ * CouchDB delays detection, but does not prevent it. After a failed look (`forget`), silence is measured again from
+ * zero: CouchDB was unavailable to the other workers, too.
  */
 export class Liveness {
   readonly #ticks: () => number
-  /** Ours. */
+  /** Id of this process. */
   readonly #process: string
   #seen: ReadonlyMap<string, Seen> = new Map()
   #lookedAt = 0
@@ -32,7 +32,7 @@ export class Liveness {
     this.#process = process
   }
 
-  /** Takes in one reading: all documents of members, and the heartbeats beside them. Who is not in it is forgotten. */
+  /** Records one look: the documents of all members, and their heartbeats. Missing members are forgotten. */
   look(docs: readonly StoredDoc[], beats: ReadonlyMap<string, Doc>): void {
     const now = this.#ticks()
     const sinceMs = this.#failed ? 0 : now - this.#lookedAt
@@ -44,7 +44,7 @@ export class Liveness {
   #see(doc: StoredDoc, found: Doc | undefined, sinceMs: number): Seen {
     const before = this.#seen.get(doc._id)
     const { timeoutMs } = memberFrom(doc)
-    // Our own says nothing of the other process of this name, over whose sign it was written.
+    // This process's heartbeat overwrites that of another process with the same name, and proves nothing about it.
     const beat = found && found.process !== this.#process ? JSON.stringify(found) : before?.beat
     const seen = { rev: doc._rev, beat, timeoutMs }
     if (!before) return { ...seen, moved: false, stillMs: 0 }
@@ -53,19 +53,19 @@ export class Liveness {
     return { ...seen, moved, stillMs: isStill ? before.stillMs + Math.min(sinceMs, timeoutMs / 3) : 0 }
   }
 
-  /** A look failed. Who lives is known all the same; how long the others were silent is not. */
+  /** Records a failed look: members known to be alive stay so, but the silence of all starts at zero. */
   forget(): void {
     this.#seen = new Map([...this.#seen].map(([id, seen]) => [id, { ...seen, stillMs: 0 }]))
     this.#failed = true
   }
 
-  /** No other process has given a heartbeat for the whole timeout. */
+  /** Whether other processes have written no heartbeat for the whole timeout. */
   isSilent(id: string): boolean {
     const seen = this.#seen.get(id)
     return seen !== undefined && seen.stillMs >= seen.timeoutMs
   }
 
-  /** Another process was seen to write heartbeats, and is not silent. Neither is known at first. */
+  /** Whether another process was seen to write heartbeats and is not silent. At first, neither is known. */
   isAlive(id: string): boolean {
     return this.#seen.get(id)?.moved === true && !this.isSilent(id)
   }

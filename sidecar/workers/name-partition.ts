@@ -3,18 +3,18 @@ import type { Member } from './worker-documents.ts'
 import type { Registry } from './registry.ts'
 import { createRendezvous } from './rendezvous.ts'
 
-/** What this worker has of things that are divided by their names. */
+/** This worker's partition of things that are divided by name. */
 export interface NamePartition {
   isOurs(name: string): boolean
-  /** How many divide them, this one included. */
+  /** Number of workers that take part, including this one. */
   workers(): number
-  /** Resolves when the other workers are known: before that each takes everything. */
+  /** Resolves when the other workers are known. Until then, each worker takes everything. */
   readonly known: Promise<void>
-  /** Calls when it may have changed, until the signal. */
+  /** Calls the listener when the partition may have changed, until the signal aborts. */
   onChange(listener: () => void, signal: AbortSignal): void
 }
 
-/** Of the only worker. */
+/** Partition of a single worker. */
 export const undivided: NamePartition = {
   isOurs: () => true,
   workers: () => 1,
@@ -25,14 +25,14 @@ export const undivided: NamePartition = {
 export interface NamePartitionOptions {
   readonly registry: Registry
   readonly role: string
-  /** Id of this worker. Always counted among those who are there. */
+  /** Id of this worker, which always takes part. */
   readonly self: string
   /** Whether a worker takes part. */
   readonly takesPart: (member: Member) => boolean
   readonly signal: AbortSignal
 }
 
-/** Divides anything that has a name among the workers of a role. */
+/** Divides things among the workers of a role, by name. */
 export function createNamePartition({ registry, role, self, takesPart, signal }: NamePartitionOptions): NamePartition {
   const listeners = new Set<() => void>()
   let ids: readonly string[] = [self]

@@ -3,25 +3,25 @@ import type { Member } from './worker-documents.ts'
 import type { Registry } from './registry.ts'
 import { createRendezvous } from './rendezvous.ts'
 
-/** Where a document waits: what decides who has a handler for it. */
+/** Type and state of a document: they decide which workers have a handler for it. */
 export interface TypeAndState {
   readonly type: string
   readonly state: string
 }
 
-/** The part that one worker has in the documents of a database. */
+/** One worker's partition of the documents of a database. */
 export interface Partition {
-  /** Whether this worker is the one to take a document. Advice: nothing breaks if all workers think so, or none does. */
+  /** Whether this worker should take a document. Advice only: nothing breaks if it is true on all workers or none. */
   isOurs(pair: TypeAndState, docId: string): boolean
-  /** The same, without knowing type and state; undefined where it matters, since the workers are not all alike. */
+  /** Like `isOurs`, without type and state; undefined if they matter, because the workers differ. */
   isOursAnywhere(docId: string): boolean | undefined
-  /** Whether others are there who do the same as this worker. */
+  /** Whether other workers do the same work as this worker. */
   hasEquals(): boolean
-  /** Calls when it may have changed, until the signal. */
+  /** Calls the listener when the partition may have changed, until the signal aborts. */
   onChange(listener: () => void, signal: AbortSignal): void
 }
 
-/** Of the only worker. */
+/** Partition of a single worker. */
 export const everything: Partition = {
   isOurs: () => true,
   isOursAnywhere: () => true,
@@ -32,13 +32,13 @@ export const everything: Partition = {
 export interface PartitioningOptions {
   readonly registry: Registry
   readonly role: string
-  /** Id of this worker. Always counted among those who are there. */
+  /** Id of this worker, which always counts as a member. */
   readonly self: string
   /** Whether a worker has a handler for this type and state. */
   readonly serves: (member: Member, database: string, pair: TypeAndState) => boolean
-  /** How many workers may have documents of this type and state; without one, of any in this database. Default all. */
+  /** Maximum workers for this type and state; without `pair`, the lowest maximum in this database. Default: all. */
   readonly most?: (database: string, pair?: TypeAndState) => number
-  /** Whether a worker has a handler for this type and state in any database. Default all have. */
+  /** Whether a worker has a handler for this type and state in any database. Default: every worker has. */
   readonly servesAnywhere?: (member: Member, pair: TypeAndState) => boolean
   readonly signal: AbortSignal
 }
@@ -46,30 +46,30 @@ export interface PartitioningOptions {
 /** Divides the documents of each database among the workers of a role. */
 export interface Partitioning {
   of(database: string): Partition
-  /** The same for a database that is not divided: all of one type and state is one worker's. */
+  /** Partition of an undivided database: one worker takes all documents of one type and state. */
   whole(database: string): Partition
-  /** Resolves when the other workers are known: before that each takes everything. */
+  /** Resolves when the other workers are known. Until then, each worker takes everything. */
   readonly known: Promise<void>
-  /** Calls when the parts may have changed, until the signal. */
+  /** Calls the listener when partitions may have changed, until the signal aborts. */
   onChange(this: void, listener: () => void, signal: AbortSignal): void
 }
 
 export interface Shares {
-  /** Which of how many this worker is, among those that have a handler for it, or the first `most` of them. */
+  /** Position of this worker among the workers with a handler for it, and their number, at most `most`. */
   shareOf(this: void, pair: TypeAndState, most: number): { readonly index: number; readonly of: number }
 }
 
-/** The same for all workers. */
+/** An order that is the same on all workers. */
 const inOrder = (ids: readonly string[]): string[] => [...ids].sort()
 
 export function createPartitioning(options: PartitioningOptions): Partitioning & Shares {
   const { registry, role, self, serves, servesAnywhere = () => true, most = () => Infinity, signal } = options
   const listeners = new Set<() => void>()
-  /** By database, type and state, for those that are divided: they are few. */
+  /** By database, type and state; only for divided databases, which are few. */
   const responsible = new Map<string, (docId: string) => string | undefined>()
   const among = new Map<string, (name: string) => string | undefined>()
   let others: readonly Member[] = []
-  /** Of all, where all say the same of themselves. */
+  /** Rendezvous of all workers, set if all have the same options. */
   let ofAll: ((docId: string) => string | undefined) | undefined
 
   const update = (members: readonly Member[]) => {
@@ -103,7 +103,7 @@ export function createPartitioning(options: PartitioningOptions): Partitioning &
     return made
   }
 
-  /** Those that have a handler for it; if they are too many the first in an order that all agree on. */
+  /** Ids of workers with a handler for it. If they are more than `most`: the first ones in the common order. */
   function idsOf(database: string, pair: TypeAndState, most: number): readonly string[] {
     const ids = [self, ...others.filter((member) => serves(member, database, pair)).map(({ id }) => id)]
     return ids.length <= most ? ids : inOrder(ids).slice(0, most)
@@ -131,14 +131,14 @@ export function createPartitioning(options: PartitioningOptions): Partitioning &
     },
     of(database) {
       const mostHere = most(database)
-      /** Whose a document is among all workers, where none is left out of what is in this database. */
+      /** Rendezvous of all workers, if every handler in this database may run on all of them. */
       const ofEquals = () => (mostHere > others.length ? ofAll : undefined)
       return {
         hasEquals: () => ofEquals() !== undefined,
         isOursAnywhere(docId) {
           if (others.length === 0) return true
-          const whose = ofEquals()
-          return whose && whose(docId) === self
+          const rendezvous = ofEquals()
+          return rendezvous && rendezvous(docId) === self
         },
         isOurs: (pair, docId) => others.length === 0 || responsibleFor(database, pair)(docId) === self,
         onChange,

@@ -6,32 +6,32 @@ import { timeoutFrom, type Member, type WorkerOptions } from './worker-documents
 import { Role, type Membership, type RoleOptions } from './role.ts'
 import { Subscriptions, type Ref, type Subscriber } from './subscriptions.ts'
 
-/** What a worker tells of itself, as JSON, and how long it may be silent (default 15,000 ms, at least 500). */
+/** Options that a worker publishes, as JSON, and its heartbeat timeout (default 15,000 ms, at least 500). */
 export type RegisterOptions = WorkerOptions & { readonly timeoutMs?: number }
 
 export type { Ref, Subscriber } from './subscriptions.ts'
 
-/** The members of roles: the workers that do something. Kept in the database, so that all workers see them. */
+/** Registered workers by role. They are stored in the database, so that all workers can read them. */
 export interface Registry {
   /**
-   * Registers a worker until `unregister`, the signal, or the end of the process. The same id again answers the same
-   * ref, and changes its options, and its signal if there is one. Needs no database now: it is registered as soon as
-   * that can be. After the signal, or after `close`, no worker is registered.
+   * Registers a worker until `unregister`, the signal, or the end of the process. A second call with the same id
+   * returns the same ref, and changes the options, and the signal if given. The call does not wait for the database:
+   * the worker is registered as soon as possible. After the signal, or after `close`, no worker is registered.
    */
   register(role: string, id: string, options?: RegisterOptions, signal?: AbortSignal): Ref
-  /** Takes a worker out, so that its share moves at once. Throws `CouchError`; then it is found dead later. */
+  /** Removes a worker, so that its partition moves at once. Throws `CouchError`; then the timeout removes it. */
   unregister(ref: Ref): Promise<void>
-  /** As last read; undefined where this process has no member and no subscriber, or nothing could be read yet. */
+  /** Membership as last read; undefined before the first read, and without a member or subscriber in this process. */
   members(role: string): Membership | undefined
-  /** Called once for each version: at once if one is known. Answers how to end it; so does the signal. */
+  /** Calls the subscriber once per version, at once if one is known. The signal or the returned function ends this. */
   subscribe(role: string, subscriber: Subscriber, signal?: AbortSignal): () => void
-  /** Takes out all workers of this process, as far as that can be within a moment. What is asked for later has ended. */
+  /** Removes all workers of this process, within two seconds if possible. Later calls have no effect. */
   close(): Promise<void>
 }
 
 interface Registered {
   readonly ref: Ref
-  /** Takes back what waits for its signal. */
+  /** Removes the listener of its signal. */
   readonly deafen: () => void
 }
 
@@ -44,18 +44,18 @@ interface Kept {
 }
 
 const LAST_WORDS_MS = 2000
-/** Failed rounds before a warning is logged: the database may be about to be made. */
+/** Failed rounds before a warning is logged: the database may not be created yet. */
 const WARN_AFTER = 4
 
 export interface RegistryOptions extends RoleOptions {
-  /** Where it is told who comes and goes. */
+  /** Receives `worker:joined` and `worker:left`. */
   readonly events: Events
 }
 
 export function createRegistry(options: RegistryOptions): Registry {
   const { clock, log, events } = options
   const roles = new Map<string, Kept>()
-  /** Those on their way out, so that `close` waits for them too. */
+  /** Running removals, so that `close` waits for them, too. */
   const leaving = new Set<Promise<void>>()
   let count = 0
   let closed = false
@@ -68,7 +68,7 @@ export function createRegistry(options: RegistryOptions): Registry {
       registered: new Map(),
       subscriptions: new Subscriptions(log),
       stop: new AbortController(),
-      done: Promise.resolve().then(() => run(kept)), // the caller that asked for the role is on it first
+      done: Promise.resolve().then(() => run(kept)), // starts after the caller has added its member or subscriber
     }
     roles.set(name, kept)
     return kept
@@ -82,8 +82,8 @@ export function createRegistry(options: RegistryOptions): Registry {
         const changed = await role.round(stop.signal)
         troubles = 0
         if (changed) {
-          subscriptions.tellAll(role.membership!)
-          tellChange(before?.members ?? [], role.membership!)
+          subscriptions.notifyAll(role.membership!)
+          publishChange(before?.members ?? [], role.membership!)
         }
       } catch (thrown) {
         if (stop.signal.aborted) break
@@ -96,7 +96,7 @@ export function createRegistry(options: RegistryOptions): Registry {
     }
   }
 
-  function tellChange(before: readonly Member[], { role, members }: Membership): void {
+  function publishChange(before: readonly Member[], { role, members }: Membership): void {
     const isIn = (all: readonly Member[]) => (member: Member) => all.some(({ id }) => id === member.id)
     for (const { id } of members.filter((member) => !isIn(before)(member))) {
       events.channel('worker:joined')?.publish({ role, worker: id })
@@ -108,8 +108,8 @@ export function createRegistry(options: RegistryOptions): Registry {
 
   function endIfUnused(kept: Kept): void {
     if (kept.registered.size > 0 || kept.subscriptions.size > 0) return
-    if (roles.get(kept.role.name) === kept) roles.delete(kept.role.name) // by now it may be another one
-    kept.stop.abort(new Error('it is not needed any more'))
+    if (roles.get(kept.role.name) === kept) roles.delete(kept.role.name) // the name may have a new role by now
+    kept.stop.abort(new Error('it is no longer needed'))
   }
 
   async function unregister(ref: Ref): Promise<void> {
@@ -135,8 +135,8 @@ export function createRegistry(options: RegistryOptions): Registry {
         return ref
       }
       const kept = keep(role)
-      const told = JSON.parse(JSON.stringify(given)) as WorkerOptions // as it will be read again
-      kept.role.join({ id, options: told, timeoutMs: timeoutFrom(timeoutMs), registeredAt: isoTime(clock.now()) })
+      const options = JSON.parse(JSON.stringify(given)) as WorkerOptions // as a read will return it
+      kept.role.join({ id, options, timeoutMs: timeoutFrom(timeoutMs), registeredAt: isoTime(clock.now()) })
       if (signal) known?.deafen()
       kept.registered.set(id, { ref, deafen: signal || !known ? onAbort(signal, end) : known.deafen })
       return ref

@@ -4,8 +4,8 @@ import { CouchError, isCouchError } from '../couch/couch-errors.ts'
 import { beatId } from './worker-documents.ts'
 
 /**
- * Takes a member's document and heartbeat out of the database. False if it has changed since it was read: it lives, or
- * another worker has removed it. Throws `CouchError`.
+ * Deletes a member's document and heartbeat. False if the document has changed since it was read: the member is alive,
+ * or another worker has removed it. Throws `CouchError`.
  */
 export async function removeMember(database: Database, doc: StoredDoc, signal: AbortSignal): Promise<boolean> {
   try {
@@ -15,7 +15,7 @@ export async function removeMember(database: Database, doc: StoredDoc, signal: A
     throw thrown
   }
   await database.remove(beatId(doc._id), '0-1', { signal }).catch((thrown: unknown) => {
-    if (!(thrown instanceof CouchError)) throw thrown // a heartbeat without a member says nothing
+    if (!(thrown instanceof CouchError)) throw thrown // a heartbeat without a member has no effect
   })
   return true
 }

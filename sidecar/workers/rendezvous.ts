@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto'
 
-/** 32 bits of any text, even for texts that differ in one letter. */
+/** A 32-bit hash of a text, evenly spread even for texts that differ in one letter. */
 const hash32 = (text: string): number => Buffer.from(hash('md5', text, 'buffer')).readUInt32LE()
 
-/** The finalizer of MurmurHash3: every bit of the input changes every bit of the answer in half of all cases. */
+/** The finalizer of MurmurHash3: each input bit changes each output bit in half of all cases. */
 function mix(bits: number): number {
   let mixed = bits ^ (bits >>> 16)
   mixed = Math.imul(mixed, 0x85ebca6b)
@@ -12,8 +12,8 @@ function mix(bits: number): number {
 }
 
 /**
- * Who is responsible for a document: the worker for which the hash of its name and the document's id is the highest
- * (rendezvous hashing). All who know the same workers agree. Undefined where there are no workers.
+ * Finds the worker for a document: the highest hash of worker name and document id wins (rendezvous hashing). All
+ * processes with the same list of workers agree. Undefined without workers.
  */
 export function createRendezvous(workers: readonly string[]): (docId: string) => string | undefined {
   const seeds = workers.map((worker) => [worker, hash32(worker)] as const)

@@ -20,25 +20,25 @@ export interface RoleOptions {
   readonly payload?: HeartbeatPayload
 }
 
-/** Who does something, as one reading of the database found it. */
+/** Members of a role, as one read of the database found them. */
 export interface Membership {
   readonly role: string
-  /** Changes exactly when the membership does; the same on every worker that sees the same members. */
+  /** Changes exactly when the membership does; the same on every worker that reads the same members. */
   readonly version: string
-  /** By their ids, in order. */
+  /** Ordered by id. */
   readonly members: readonly Member[]
 }
 
-/** Between two looks of a process that only watches. */
+/** Longest pause between rounds, also in a process without members. */
 const WATCH_MS = 5000
-/** Between the first two looks, and after a change: workers start together. Each pause is twice the one before. */
+/** First pause, also after a change: workers start together. Each further pause is twice as long. */
 const FIRST_MS = 250
-/** The longest pause, for any timeouts of the members. */
+/** Shortest pause, for any timeouts of the members. */
 const LEAST_MS = 100
 
 /**
- * What this process has to do with one role: keeps up its own members, looks at who is there, removes who is dead. All
- * of it in rounds, each of which finds out what is to be done from what it reads.
+ * Work of this process for one role: renews its own members, reads the membership, removes dead workers. It works in
+ * rounds, and each round decides from the documents that it reads.
  */
 export class Role {
   readonly name: string
@@ -46,20 +46,20 @@ export class Role {
   readonly #options: RoleOptions
   readonly #own: Heartbeats
   readonly #signs: Liveness
-  /** A round under way would write down again who leaves. */
+  /** A running round could register a leaving member again. */
   readonly #mutex = createMutex()
-  /** Rounds since something changed. */
+  /** Rounds since the last change of the membership. */
   #calm = 0
 
   constructor(name: string, options: RoleOptions) {
-    const process = randomUUID() // unique, as the worker's id should be
+    const process = randomUUID() // unique, unlike a worker's id, which another process may have by mistake
     this.name = name
     this.#options = options
     this.#own = new Heartbeats(name, process, options)
     this.#signs = new Liveness(() => options.clock.ticks(), process)
   }
 
-  /** How long until the next round: at most a third of the shortest timeout that there is. Milliseconds. */
+  /** Pause until the next round, milliseconds: at most a third of the shortest timeout, at least `LEAST_MS`. */
   pauseMs(): number {
     const all = [...this.#own.members, ...(this.membership?.members ?? [])]
     const settledMs = Math.min(...all.map(({ timeoutMs }) => timeoutMs / 3), WATCH_MS)
@@ -67,18 +67,18 @@ export class Role {
     return Math.max(LEAST_MS, pauseMs)
   }
 
-  /** Registers a member with the next round, or changes what it tells of itself. */
+  /** Registers a member with the next round, or changes its options. */
   join(member: Member): void {
     this.#own.add(member)
   }
 
-  /** Takes a member of ours out, unless it is back by the end of the round under way. Throws `CouchError`. */
+  /** Removes a member of this process, unless it joins again during the running round. Throws `CouchError`. */
   leave(id: string, signal: AbortSignal): Promise<void> {
     this.#own.drop(id)
     return this.#mutex(() => this.#own.leave(id, this.#signs, signal))
   }
 
-  /** Looks and does what is needed. True if the membership has changed. Throws `CouchError`. */
+  /** Runs one round. True if the membership has changed. Throws `CouchError`. */
   async round(signal: AbortSignal): Promise<boolean> {
     this.#calm += 1
     try {
@@ -101,7 +101,7 @@ export class Role {
     return changed
   }
 
-  /** The documents of all members, by their ids. */
+  /** Reads the documents of all members, by id, and records their heartbeats. */
   async #look(signal: AbortSignal): Promise<Map<string, StoredDoc>> {
     const { database, payload } = this.#options
     const docs = (await database.withPrefix(rolePrefix(this.name), { signal })).filter(isMember)

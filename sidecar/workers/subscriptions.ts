@@ -1,10 +1,10 @@
 import type { Logger } from 'pino'
 import type { Membership } from './role.ts'
 
-/** A registration, or a subscription, of this process. */
+/** Identifies a registration or a subscription of this process. */
 export interface Ref {
   readonly role: string
-  /** Of the worker, or of the subscription. */
+  /** Id of the worker, or of the subscription. */
   readonly id: string
 }
 
@@ -13,11 +13,11 @@ export type Subscriber = (membership: Membership & { readonly ref: Ref }) => voi
 interface Subscription {
   readonly ref: Ref
   readonly subscriber: Subscriber
-  /** Version. */
-  told: string | undefined
+  /** Version of the last notification. */
+  notified: string | undefined
 }
 
-/** Those who want to know of one role. Each is told of a version once, and nothing after its end. */
+/** Subscribers to one role. Each receives a version once, and nothing after its subscription ends. */
 export class Subscriptions {
   readonly #all = new Set<Subscription>()
   readonly #log: Logger
@@ -30,27 +30,27 @@ export class Subscriptions {
     return this.#all.size
   }
 
-  /** Answers how to end it. */
+  /** Returns a function that ends the subscription. */
   add(ref: Ref, subscriber: Subscriber, known: Membership | undefined): () => void {
-    const subscription: Subscription = { ref, subscriber, told: undefined }
+    const subscription: Subscription = { ref, subscriber, notified: undefined }
     this.#all.add(subscription)
-    if (known) this.#tell(subscription, known)
+    if (known) this.#notify(subscription, known)
     return () => void this.#all.delete(subscription)
   }
 
-  /** Those who are there now: a subscriber may make and end others. */
-  tellAll(membership: Membership): void {
-    for (const subscription of [...this.#all]) this.#tell(subscription, membership)
+  /** Notifies the current subscribers. A subscriber may add and end subscriptions meanwhile. */
+  notifyAll(membership: Membership): void {
+    for (const subscription of [...this.#all]) this.#notify(subscription, membership)
   }
 
   clear(): void {
     this.#all.clear()
   }
 
-  #tell(subscription: Subscription, membership: Membership): void {
-    const { ref, subscriber, told } = subscription
-    if (told === membership.version || !this.#all.has(subscription)) return
-    subscription.told = membership.version
+  #notify(subscription: Subscription, membership: Membership): void {
+    const { ref, subscriber, notified } = subscription
+    if (notified === membership.version || !this.#all.has(subscription)) return
+    subscription.notified = membership.version
     try {
       subscriber({ ...membership, ref })
     } catch (err) {

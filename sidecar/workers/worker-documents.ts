@@ -1,15 +1,15 @@
 import type { Doc, Json, StoredDoc } from '../couch/documents.ts'
 
-/** What a worker tells of itself. */
+/** Options that a worker publishes. */
 export type WorkerOptions = Readonly<Record<string, Json>>
 
-/** One worker of a role, as it registered. */
+/** A registered worker of a role. */
 export interface Member {
   readonly id: string
   readonly options: WorkerOptions
-  /** Without a heartbeat for so long it is removed. Milliseconds, at least 500. */
+  /** A worker without a heartbeat for this long is removed. Milliseconds, at least 500. */
   readonly timeoutMs: number
-  /** ISO 8601, by the worker's own clock: for people. */
+  /** ISO 8601, by the worker's own clock: for display only. */
   readonly registeredAt: string
 }
 
@@ -26,16 +26,16 @@ const unpart = (text: string) => text.replace(/%(25|3A)/gi, decodeURIComponent)
 export const rolePrefix = (role: string): string => `${TYPE}:${part(role)}:`
 export const memberId = (role: string, id: string): string => `${rolePrefix(role)}${part(id)}`
 export const roleOf = ({ _id }: StoredDoc): string => unpart(_id.split(':')[1] ?? '')
-/** Of the heartbeat. */
+/** Id of the heartbeat's document. */
 export const beatId = (memberDocId: string): string => `_local/${memberDocId}`
 
-/** @param process who writes it: two processes may have the same id, and only one of them its document */
+/** @param process id of the writing process: of two processes with the same worker id, only one owns the document */
 export function memberDoc(role: string, { id, options, timeoutMs, registeredAt }: Member, process: string): Doc {
   const fields = { type: TYPE, role, worker: id, options, timeout_ms: timeoutMs, registered_at: registeredAt }
   return { _id: memberId(role, id), ...fields, process }
 }
 
-/** False for what only has the id of a worker. Other programs may leave out what the id says already. */
+/** Whether a document is a worker's; its id alone is not enough. Other programs may omit fields that repeat the id. */
 export function isMember({ _id, type = TYPE, role }: StoredDoc): boolean {
   if (type !== TYPE || !/^worker:[^:]+:./.test(_id)) return false
   return role === undefined || (typeof role === 'string' && _id.startsWith(rolePrefix(role)))
@@ -44,7 +44,7 @@ export function isMember({ _id, type = TYPE, role }: StoredDoc): boolean {
 export const timeoutFrom = (timeout: unknown): number =>
   Number.isFinite(timeout) && Number(timeout) > 0 ? Math.max(MIN_TIMEOUT_MS, Number(timeout)) : DEFAULT_TIMEOUT_MS
 
-/** The member that a document tells of. Other programs write them too: what is not there has its default. */
+/** Reads a member from its document. Other programs write such documents, too: missing fields have defaults. */
 export function memberFrom(doc: StoredDoc): Member {
   const { worker, options, timeout_ms: timeout, registered_at: at } = doc
   return {

@@ -29,14 +29,14 @@ export const workerMetrics = defineMetrics({
   metrics: {
     workers: gauge(
       'workers',
-      'Sidecars that share the control database; no number while that is unknown.',
+      'Sidecars that share the control database. No value while the number is unknown.',
       'workers/role.ts',
     ),
   },
   read: (count: () => number | undefined) => ({ workers: one(count()) }),
 })
 
-/** `GET /_workers`, for server admins: all registered workers, with their roles and what each tells about itself. */
+/** `GET /_workers`, for server admins: all registered workers, with their roles and options. */
 function workersRoute(control: Database, adminOnly: MiddlewareHandler): Hono {
   const app = new Hono()
   app.get('/_workers', adminOnly, async (c) => {

@@ -1,4 +1,4 @@
-/** Asking for another mail, and links that are too old. */
+/** Requests for another mail, and expired links. */
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { uniqueName } from '../support/couchdb.ts'
@@ -6,7 +6,7 @@ import { thoroughTest } from '../support/thorough.ts'
 import { startSidecar } from './start.ts'
 import { askAgain, askForMail, linksTo, newDevice, startRegistration, typeCode, untilState } from './registration.ts'
 
-test.each([0, 1])('a device that asks again gets a second mail, and link %i of the two works', async (which) => {
+test.each([0, 1])('a device that requests another mail gets it, and link %i of the two works', async (which) => {
   const registration = await startRegistration()
   const device = newDevice()
   await askForMail(registration, device)
@@ -41,7 +41,7 @@ test('an owner is mailed so many times within an hour and not more, whatever spe
   ])
 })
 
-test('one mail too many is an error that leaves the links that are out as they are', async () => {
+test('a mail beyond the quota is an error, and links sent before stay valid', async () => {
   const registration = await startRegistration({ SIDECAR_MAILS_PER_OWNER: '2' })
   const device = newDevice()
   const link = await askForMail(registration, device)
@@ -55,7 +55,7 @@ test('one mail too many is an error that leaves the links that are out as they a
   expect(await untilState(registration, device._id, 'active')).not.toHaveProperty('error')
 })
 
-thoroughTest('an owner with an international domain is one owner in both spellings, and gets each mail', async () => {
+thoroughTest('both spellings of an international domain are one owner, who receives each mail', async () => {
   const registration = await startRegistration()
   const { control, smtp } = registration
   const name = uniqueName('owner')
@@ -75,7 +75,7 @@ thoroughTest('an owner with an international domain is one owner in both spellin
   expect((await control.documents()).filter(({ type }) => type === 'mail_ledger')).toHaveLength(1)
 })
 
-test('a link is good for its time only; the device expires, and may ask again', async () => {
+test('a link expires together with its device, and the device can request another mail', async () => {
   const registration = await startRegistration({ SIDECAR_CONFIRM_EXPIRY: '2s' })
   const { control, settings } = registration
   const device = newDevice()
@@ -91,6 +91,7 @@ test('a link is good for its time only; the device expires, and may ask again', 
   await untilState(patient, device._id, 'confirming')
   const links = linksTo(patient, device.owner)
   expect(links).toHaveLength(2)
-  expect(await typeCode(links[0]!)).toMatchObject({ status: 403 })
+  // Two workers read CouchDB's clock to the second: the second may have kept the code for its last moment.
+  expect([403, 410]).toContain((await typeCode(links[0]!)).status)
   expect(await typeCode(links[1]!)).toMatchObject({ status: 200, body: { ok: true } })
 })

@@ -1,4 +1,4 @@
-/** The program as it is shipped, compiled from the sources as they are now. */
+/** The shipped program, compiled from the current sources. */
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 export const program = join(root, 'dist', 'sidecar', 'main.js')
 
-/** Before the tests of a project that runs it: compiles unless what is there is newer than every source, as `npm start` does. */
+/** Global setup of test projects that run the program: like `npm start`, compiles if a source is newer than the build. */
 export default async function build(): Promise<void> {
   try {
     await promisify(execFile)(process.execPath, [join(root, 'build-if-stale.js')])

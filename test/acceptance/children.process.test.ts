@@ -1,4 +1,4 @@
-/** esbuild keeps a process for the next build. Nothing of it outlives a deploy. */
+/** esbuild keeps a process for the next build. That process must not outlive a deploy. */
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { deploy } from '../deploy/app.ts'
 import { ddocFolder } from '../deploy/folder.ts'
@@ -9,14 +9,14 @@ import { createControl } from './control.ts'
 import { runProcess } from './process.ts'
 import { settingsOf } from './registration.ts'
 
-test.each(['js', 'ts'])('a deploy by the command line leaves no process behind (handlers.%s)', async (extension) => {
+test.each(['js', 'ts'])('a deploy on the command line leaves no process behind (handlers.%s)', async (extension) => {
   needs('process table')
   const [control, mark] = [await createControl(), uniqueName('mark')]
   const module = `export default { machines: {}, register() {} }`
   const handlers = `${ddocFolder({ [`handlers.${extension}`]: module, 'package.json': '{"type":"module"}' })}/handlers`
   const settings = settingsOf(control, { SIDECAR_HANDLERS: `${handlers}.${extension}`, MARK: mark })
   const running = runProcess(['deploy'], settings)
-  await eventually(() => expect(processesWith(mark).join()).toContain('esbuild')) // else it would tell nothing
+  await eventually(() => expect(processesWith(mark).join()).toContain('esbuild')) // otherwise the test proves nothing
   expect(await running).toMatchObject({ code: 0, stderr: '' })
   await eventually(() => expect(processesWith(mark)).toEqual([]))
 })
@@ -24,13 +24,13 @@ test.each(['js', 'ts'])('a deploy by the command line leaves no process behind (
 test.each([
   ['that ends well', 'export default () => true', 'fulfilled'],
   ['that is refused', 'export default () => console', 'rejected'],
-])('a deploy %s leaves no process of a program that goes on', async (_, filter, end) => {
+])('a deploy %s leaves no process behind in a program that keeps running', async (_, filter, end) => {
   needs('process table')
-  const [mark, before] = [uniqueName('mark'), unreaped()] // TypeScript handlers, loaded in this process, leave one
+  const [mark, before] = [uniqueName('mark'), unreaped()] // loading TypeScript handlers in this process leaves one
   vi.stubEnv('MARK', mark)
   onTestFinished(() => void vi.unstubAllEnvs())
   const [db, couch] = [await freshDb('processes'), createTestCouch()]
-  const many = Array.from({ length: 100 }, (_, i) => [`app/filters/f${i}.js`, filter]) // so that it can be seen at work
+  const many = Array.from({ length: 100 }, (_, i) => [`app/filters/f${i}.js`, filter]) // enough files to see esbuild running
   const folder = ddocFolder(Object.fromEntries(many) as Record<string, string>)
   const deploying = Promise.allSettled([1, 2].map(() => deploy(couch, db.name, folder)))
   await eventually(() => expect(processesWith(mark).join()).toContain('esbuild'))

@@ -12,7 +12,7 @@ import { program, root } from './build.ts'
 import { runProcess } from './process.ts'
 import { newDevice, startRegistration } from './registration.ts'
 
-/** An address where nobody listens any more. */
+/** An address on which no server listens any more. */
 async function deserted(): Promise<string> {
   const server = createServer()
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -22,7 +22,7 @@ async function deserted(): Promise<string> {
 }
 
 describe('exit 0', () => {
-  test('a command does the same where nobody reads what it prints', async () => {
+  test('a command does its work although its output pipe is closed', async () => {
     const name = uniqueName('control')
     onTestFinished(() => deleteDb(name))
     const settings = { COUCHDB_URL: couchUrl(), SIDECAR_CONTROL_DB: name }
@@ -30,7 +30,7 @@ describe('exit 0', () => {
     child.stdout.destroy()
     const [stderr] = await Promise.all([text(child.stderr), once(child, 'close')])
     expect(child.exitCode, stderr).toBe(0)
-    expect(stderr).not.toMatch(/error|EPIPE/i) // it may say how far it is
+    expect(stderr).not.toMatch(/error|EPIPE/i) // it may print its progress
     const { stdout } = await runProcess(['deploy', '--dry-run'], settings)
     expect(stdout).toContain('_design/docstate unchanged')
   })
@@ -43,14 +43,14 @@ describe('exit 0', () => {
     }
   })
 
-  test('version prints that of the package', async () => {
+  test('version prints the version of the package', async () => {
     const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
     expect(await runProcess(['version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
     const { stdout } = await promisify(execFile)('npx', ['couchdb-sidecar', 'version'], { cwd: root })
     expect(stdout, 'as the README tells for a checkout').toBe(`${version}\n`)
   })
 
-  test('status and explain tell about a document, and retry brings it back', async () => {
+  test('status and explain report a failed document, and retry moves it back to its state', async () => {
     const registration = await startRegistration()
     const { control, settings, smtp } = registration
     smtp.behave({ kind: 'refuse-recipient', code: 550 })
@@ -61,12 +61,12 @@ describe('exit 0', () => {
     )
     const { stdout } = await runProcess(['explain', control.name, device._id], settings)
     expect(stdout).toContain(`${device._id} is of type device, in state error`)
-    expect(stdout).toContain('It failed in state new')
+    expect(stdout).toContain('The document failed in state new')
     expect(stdout).toContain('mail_refused')
     smtp.behave({ kind: 'accept' })
     expect(await runProcess(['retry', control.name, '--all', '--type', 'device'], settings)).toEqual({
       code: 0,
-      stdout: `${device._id} is back in state new\n1 brought back\n`,
+      stdout: `${device._id} is back in state new\n1 retried\n`,
       stderr: '',
     })
     await eventually(() => expect(smtp.accepted).toHaveLength(1))
@@ -74,7 +74,7 @@ describe('exit 0', () => {
 })
 
 describe('exit 1', () => {
-  test('a server that nobody can reach is named', async () => {
+  test('an unreachable server is reported by name', async () => {
     const server = await deserted()
     const { code, stderr } = await runProcess(['status'], { COUCHDB_URL: `http://admin:s3cret@${server}` })
     expect(code).toBe(1)
@@ -84,7 +84,7 @@ describe('exit 1', () => {
 })
 
 describe('exit 2', () => {
-  test('every fault in the settings is named at once, and no secret', async () => {
+  test('all faults in the settings are reported at once, without secrets', async () => {
     const { code, stdout, stderr } = await runProcess(['start', '--grace', 'long'], {
       COUCHDB_URL: 'ftp://admin:hunter2@db',
       COUCHDB_PASSWORD: 'hunter3',
@@ -111,7 +111,7 @@ describe('exit 2', () => {
     expect(stderr).not.toMatch(/hunter/)
   })
 
-  test('a port that somebody else has', async () => {
+  test('a port that is in use is reported', async () => {
     const { port } = new URL(couchUrl())
     const { code, stderr } = await runProcess(['start'], { COUCHDB_URL: couchUrl(), SIDECAR_PORT: port })
     expect(code).toBe(2)

@@ -5,7 +5,7 @@ import { linksTo, logIn, newDevice, startRegistration, untilState } from './regi
 
 const phone = { viewport: { width: 360, height: 640 }, hasTouch: true, isMobile: true, javaScriptEnabled: false }
 
-test('a device registers: one mail, a link, the code that it shows, and a user of its own', async () => {
+test('a device registers with one mail, its link and the displayed code, and gets its own user', async () => {
   needs('browser')
   needs('pbkdf2 other than sha1')
   const registration = await startRegistration()

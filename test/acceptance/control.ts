@@ -1,4 +1,4 @@
-/** A control database as its users have it: one of them may read and write there, and is nobody's admin. */
+/** A control database, with a member that may read and write but is no admin. */
 import { onTestFinished } from 'vitest'
 import { createCouch, type Couch } from '../../sidecar/couch/client.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
@@ -11,31 +11,31 @@ import { answerOf, type Row } from '../support/answers.ts'
 
 export interface Control {
   readonly name: string
-  /** Where a sidecar of this control database writes database events, if it runs with `settingsOf`. */
+  /** The database to which a sidecar with the settings of `settingsOf` writes database events. */
   readonly eventsName: string
-  /** As the server's admin. */
+  /** The database, accessed as the server admin. */
   readonly admin: Database
-  /** As the user who may read and write there. */
+  /** The database, accessed as the user who may read and write. */
   readonly member: Database
   readonly memberName: string
-  /** Lets a user in as well. */
+  /** Adds a user to the members. */
   admit(user: string): Promise<void>
-  /** Every document, design documents too; but for those of workers and of settings. */
+  /** Every document including design documents, except those of workers and settings. */
   documents(): Promise<StoredDoc[]>
-  /** All of them with their revisions: what is the same twice has not been written to meanwhile. */
+  /** All document revisions: two equal results mean that nothing was written in between. */
   revisions(): Promise<string[]>
-  /** Removes the database, and every user that this test has caused to be. */
+  /** Removes the database and every user that this test created. */
   close(): Promise<void>
 }
 
-/** Belongs to the running test. */
+/** Closed at the end of the running test. */
 export async function createControl(): Promise<Control> {
   const control = await openControl()
   onTestFinished(() => control.close())
   return control
 }
 
-/** As `createControl`, for all tests of a file, which has to close it. */
+/** Like `createControl`, but for all tests of a file. The file must close it. */
 export async function openControl(): Promise<Control> {
   const name = uniqueName('control')
   const server = createCouch({ url: couchUrl() })
@@ -82,7 +82,7 @@ const PASSWORD = 'secret'
 const createUser = (users: Database, name: string) =>
   users.put({ _id: `org.couchdb.user:${name}`, type: 'user', name, roles: [], password: PASSWORD })
 
-/** The server's address with these credentials; with none, a stranger's. */
+/** The server's URL with these credentials; anonymous without them. */
 export function urlOf(user = '', password = PASSWORD): string {
   const url = new URL(couchUrl())
   url.username = user
@@ -92,7 +92,7 @@ export function urlOf(user = '', password = PASSWORD): string {
 
 async function removeUsers(server: Couch, names: readonly string[]): Promise<void> {
   const users = server.db('_users')
-  // CouchDB hashes a password anew at its first login, and the document may change under us.
+  // CouchDB rehashes a password at its first login, so the document may change concurrently.
   await eventually(async () => {
     for (const { _id, _rev } of await users.getMany(names.map((name) => `org.couchdb.user:${name}`))) {
       await users.remove(_id, _rev)

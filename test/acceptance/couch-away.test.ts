@@ -1,4 +1,4 @@
-/** CouchDB goes away at each step of a registration, and comes back. */
+/** CouchDB fails at each step of a registration, and recovers. */
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import {
@@ -15,7 +15,7 @@ import { sample } from '../support/thorough.ts'
 import { linksTo, newDevice, startRegistration, typeCode, untilState } from './registration.ts'
 import type { NewDevice, Registration } from './registration.ts'
 
-/** What the sidecar writes for one device, in this order as long as nothing goes wrong. */
+/** The writes of the sidecar for one device, in their order without failures. */
 const writes = [
   'the claim',
   'the count of mails',
@@ -25,7 +25,7 @@ const writes = [
   'the confirmation',
   'that the device is confirmed',
   'the user',
-  // The last two in either order, or together.
+  // The last two come in either order, or together.
   'that the code is used',
   'that the device is active',
 ]
@@ -33,13 +33,13 @@ const writes = [
 const isWrite = ({ method, path }: SeenRequest): boolean =>
   (method === 'PUT' || method === 'POST') && !path.includes('/_local/') && !path.endsWith('/_all_docs')
 
-/** What becomes of the request, and of how many after it. */
+/** The fault of a request, and the number of requests that it affects. */
 interface Trouble {
   readonly fault: Fault
   readonly requests: number
 }
 
-/** From the write with this number on. The answer tells whether it came to that. */
+/** Applies the fault from the write with this number on. The returned function says whether it was applied. */
 function plan(proxy: FaultyProxy, write: number, { fault, requests }: Trouble): () => boolean {
   let written = 0
   let left = requests
@@ -50,7 +50,7 @@ function plan(proxy: FaultyProxy, write: number, { fault, requests }: Trouble): 
   return () => left < requests
 }
 
-/** Down until the sidecar has noticed. */
+/** CouchDB is down until the sidecar reports it. */
 const vanish =
   (proxy: FaultyProxy, { sidecar }: Registration): Fault =>
   async (exchange) => {
@@ -67,7 +67,7 @@ const troubles: Record<string, (proxy: FaultyProxy, registration: Registration) 
   'finds CouchDB gone for a while': (...world) => ({ fault: vanish(...world), requests: 1 }),
 }
 
-/** A person does not give up: the page says that one may try again. Resolves with the password. */
+/** Like a user whom the page invites to try again, repeats the click. Resolves with the password. */
 async function registerAnyway(registration: Registration, device: NewDevice): Promise<string | undefined> {
   await registration.control.member.put(device)
   await untilState(registration, device._id, 'confirming', 60_000)
@@ -98,17 +98,16 @@ test.each(Object.keys(troubles))(
     }
     expect(met).toBeGreaterThanOrEqual(steps.length - 1)
 
-    const mailed = smtp.accepted.flatMap(({ envelope }) => envelope.to)
-    expect(mailed).toEqual(devices.map(({ owner }) => owner))
-    await eventually(async () => {
-      const states = (await control.documents()).map(({ state }) => state)
-      expect(states.filter((state) => state === 'active')).toHaveLength(devices.length)
-      expect(states.filter((state) => state === 'used')).toHaveLength(devices.length)
-    })
-  },
-)
+  const mailed = smtp.accepted.flatMap(({ envelope }) => envelope.to)
+  expect(mailed).toEqual(devices.map(({ owner }) => owner))
+  await eventually(async () => {
+    const states = (await control.documents()).map(({ state }) => state)
+    expect(states.filter((state) => state === 'active')).toHaveLength(devices.length)
+    expect(states.filter((state) => state === 'used')).toHaveLength(devices.length)
+  })
+})
 
-test('while CouchDB is silent whoever sends to the inbox is told so, and does not wait behind all others', async () => {
+test('while CouchDB does not answer, each client of the inbox gets an error without queueing behind all others', async () => {
   const proxy = await startFaultyProxy()
   const { sidecar } = await startRegistration({ COUCHDB_URL: proxy.url })
   const body = JSON.stringify({ ...newDevice(), secret_sha256: 'a'.repeat(64) })
@@ -119,7 +118,7 @@ test('while CouchDB is silent whoever sends to the inbox is told so, and does no
     return { status: answer.status, retryAfter: answer.headers.get('retry-after') }
   }
   proxy.plan(() => silence)
-  const all = await Promise.all(Array.from({ length: 20 }, send)) // more than may be asked at once
+  const all = await Promise.all(Array.from({ length: 20 }, send)) // more than the limit of concurrent requests
   expect(all).toEqual(all.map(() => ({ status: 503, retryAfter: '5' })))
   proxy.plan(() => undefined)
   await eventually(async () => expect(await send()).toMatchObject({ status: 201 }))

@@ -1,4 +1,4 @@
-/** The sidecar ends, gently or not, while the mail server has the mail and has not answered yet. */
+/** The sidecar stops or is killed while the mail server has a mail and has not answered yet. */
 import PostalMime from 'postal-mime'
 import { expect, test } from 'vitest'
 import { createLatch } from '../docstate/rig.ts'
@@ -22,7 +22,7 @@ import {
   type Registration,
 } from './registration.ts'
 
-/** A registration whose mail is held by the mail server, until the latch opens. */
+/** A registration whose mail the mail server holds until the latch opens. */
 async function holdMail<S extends Sidecar>(start: (settings: Settings) => Promise<Registration<S>>, settings = {}) {
   const smtp = await startFaultySmtp()
   const latch = createLatch()
@@ -51,30 +51,29 @@ test(
     )
     expect(smtp.received).toHaveLength(1)
 
-    const explained = await runCommand(['explain', control.name, id], settings)
-    expect(explained).toMatchObject({ code: 0, stderr: '' })
-    expect(explained.stdout).toContain('It is parked since')
-    expect(explained.stdout).toContain('couchdb-sidecar retry')
-    const status = await runCommand(['status'], settings)
-    expect(status.stdout).toMatch(/device +new +1 +parked/)
+  const explained = await runCommand(['explain', control.name, id], settings)
+  expect(explained).toMatchObject({ code: 0, stderr: '' })
+  expect(explained.stdout).toContain('The document has been parked since')
+  expect(explained.stdout).toContain('couchdb-sidecar retry')
+  const status = await runCommand(['status'], settings)
+  expect(status.stdout).toMatch(/device +new +1 +parked/)
 
-    smtp.become({})
-    const retried = await runCommand(['retry', control.name, id], settings)
-    expect(retried).toEqual({ code: 0, stdout: `${id} is back in state new\n`, stderr: '' })
-    await untilState({ control }, id, 'confirming')
-    expect(smtp.received.map(messageIdIn)).toEqual([messageIdIn(smtp.received[0]), messageIdIn(smtp.received[0])])
-    expect(messageIdIn(smtp.received[0])).toMatch(/^<.+@.+>$/)
-    for (const mail of smtp.received) {
-      expect(await typeCode(linkIn((await PostalMime.parse(mail)).text, successor.url))).toMatchObject({
-        status: 200,
-        body: { ok: true },
-      })
-    }
-    registration.open()
-  },
-)
+  smtp.become({})
+  const retried = await runCommand(['retry', control.name, id], settings)
+  expect(retried).toEqual({ code: 0, stdout: `${id} is back in state new\n`, stderr: '' })
+  await untilState({ control }, id, 'confirming')
+  expect(smtp.received.map(messageIdIn)).toEqual([messageIdIn(smtp.received[0]), messageIdIn(smtp.received[0])])
+  expect(messageIdIn(smtp.received[0])).toMatch(/^<.+@.+>$/)
+  for (const mail of smtp.received) {
+    expect(await typeCode(linkIn((await PostalMime.parse(mail)).text, successor.url))).toMatchObject({
+      status: 200,
+      body: { ok: true },
+    })
+  }
+  registration.open()
+})
 
-test('a password that was not shown before its sidecar was killed is nobody’s: the device registers anew', async () => {
+test('a device registers again if its sidecar was killed before it showed the password', async () => {
   needs('pbkdf2 other than sha1')
   const proxy = await startFaultyProxy()
   const first = await startRegistrationProcess({ COUCHDB_URL: proxy.url })
@@ -106,7 +105,7 @@ test('a password that was not shown before its sidecar was killed is nobody’s:
   expect(await logIn(anew.user, anew.password)).toMatchObject({ status: 200 })
 })
 
-test('a sidecar that is told to stop finishes the mail it is about to send', async () => {
+test('a stopping sidecar finishes the mail that it is sending', async () => {
   const { control, sidecar, smtp, id, open } = await holdMail(startRegistration, { SIDECAR_GRACE: '60s' })
   const stopped = sidecar.stop()
   expect((await fetch(`${sidecar.url}/_up`)).ok).toBe(true)
@@ -116,7 +115,7 @@ test('a sidecar that is told to stop finishes the mail it is about to send', asy
   expect(smtp.accepted).toHaveLength(1)
 })
 
-test('a mail that takes longer than the grace period is written down as in doubt, not sent again', async () => {
+test('a mail that takes longer than the grace period is parked and not sent again', async () => {
   const { control, settings, sidecar, smtp, id } = await holdMail(startRegistration, { SIDECAR_GRACE: '0s' })
   expect(await sidecar.stop()).toBe(0)
   const { docstate } = await control.admin.get(id)
@@ -131,7 +130,7 @@ test('a mail that takes longer than the grace period is written down as in doubt
   expect(await successor.stop()).toBe(0)
 })
 
-test('a mail in doubt may have arrived: its link works, and nobody has to decide any more', async () => {
+test('the link of a parked mail works if the mail arrived, and the device needs no decision any more', async () => {
   const { control, settings, sidecar, smtp, id, open } = await holdMail(startRegistration, { SIDECAR_GRACE: '0s' })
   await sidecar.stop()
   open()

@@ -1,4 +1,4 @@
-/** Devices that make their password themselves, and show the sidecar only its hash. */
+/** Devices that create their own password, and send the sidecar only its hash. */
 import { pbkdf2Sync, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { userNameOf } from '../../sidecar/devices/device-names.ts'
@@ -19,7 +19,7 @@ const ofThisFile = shareRegistration()
 
 const PASSWORD = 'chosen by the device'
 
-/** As CouchDB keeps a password. */
+/** A password hash as CouchDB stores it. */
 function hashed(digest: 'sha1' | 'sha256', iterations: number) {
   const salt = randomBytes(16).toString('hex')
   const bytes = digest === 'sha1' ? 20 : 32
@@ -28,7 +28,7 @@ function hashed(digest: 'sha1' | 'sha256', iterations: number) {
   return { password_scheme: 'pbkdf2', ...prf, salt, derived_key, iterations }
 }
 
-test('a device brings the hash of its password as CouchDB makes it, and logs in with the password', async () => {
+test('a device that sends a CouchDB hash of its password can log in with the password', async () => {
   needs('pbkdf2 other than sha1')
   const registration = ofThisFile()
   const device = newDevice({ credentials: hashed('sha256', 600_000) })
@@ -39,7 +39,7 @@ test('a device brings the hash of its password as CouchDB makes it, and logs in 
   expect(await logIn(body.user!, PASSWORD)).toEqual({ status: 200, roles: [active.owner_role] })
 })
 
-/** Replication is enough: the document of a device that is offline arrives when it is back. */
+/** Replication is enough: the document of an offline device arrives when the device is online again. */
 const confirm = (link: string, device_id: string, fields = {}) => {
   const confirm_code = link.split('/').at(-1)
   return {
@@ -53,7 +53,7 @@ const confirm = (link: string, device_id: string, fields = {}) => {
   }
 }
 
-test('a device confirms by a document of its own, without the page', async () => {
+test('a device confirms with its own document, without the page', async () => {
   const registration = ofThisFile()
   const { control } = registration
   const device = newDevice({ credentials: hashed('sha1', 1000) })
@@ -64,7 +64,7 @@ test('a device confirms by a document of its own, without the page', async () =>
   expect(used).not.toHaveProperty('confirm_code')
 })
 
-test('the hash may come with the confirming document as well', async () => {
+test('the confirming document may contain the hash', async () => {
   const registration = ofThisFile()
   const { control } = registration
   const device = newDevice()
@@ -75,7 +75,7 @@ test('the hash may come with the confirming document as well', async () => {
   expect(await untilState(registration, `c-${device._id}`, 'used')).not.toHaveProperty('credentials')
 })
 
-test('a device without a password, confirmed past the page that would make one, says so and may ask again', async () => {
+test('a device confirmed by document without credentials is in error, and can register again', async () => {
   const registration = ofThisFile()
   const { control } = registration
   const device = newDevice({ credentials: { generate: true } })
@@ -84,14 +84,14 @@ test('a device without a password, confirmed past the page that would make one, 
   expect(failed.error).toMatchObject({ code: 'no_credentials' })
   await eventually(async () => {
     const { error: _error, docstate: _docstate, ...rest } = await control.admin.get(device._id)
-    await control.member.put({ ...rest, state: 'new' }) // a conflict while the end of its time is noted
+    await control.member.put({ ...rest, state: 'new' }) // a conflict while the sidecar writes its expiry
   })
   await untilState(registration, device._id, 'confirming')
   const { body } = await typeCode(linksTo(registration, device.owner)[1]!)
   expect(body).toMatchObject({ ok: true, password: expect.any(String) as string })
 })
 
-test('a device that asks again after its confirmation failed gets another password, which is shown and works', async () => {
+test('a device whose confirmation failed can register again and gets a new, working password', async () => {
   needs('pbkdf2 other than sha1')
   const registration = ofThisFile()
   const { control } = registration
@@ -104,11 +104,11 @@ test('a device that asks again after its confirmation failed gets another passwo
   const clicked = typeCode(link)
   await untilState(registration, device._id, 'confirmed')
   await eventually(async () => {
-    const confirmed = await control.admin.get(device._id) // each failed try is another revision
-    await control.admin.put({ ...confirmed, state: 'error', docstate: undefined }) // as after ten of them
+    const confirmed = await control.admin.get(device._id) // each failed attempt adds a revision
+    await control.admin.put({ ...confirmed, state: 'error', docstate: undefined }) // like after ten failed attempts
   })
   expect(await clicked).toMatchObject({ status: 403 })
-  await users.remove(theirs._id, _rev).catch(ignoreMissing) // a try that ended after the device failed has taken it away
+  await users.remove(theirs._id, _rev).catch(ignoreMissing) // an attempt that ended after the device failed has removed it
 
   await askAgain(registration, device._id)
   await untilState(registration, device._id, 'confirming')

@@ -1,4 +1,4 @@
-/** Deletions while three workers share the work and one of them is killed: each is seen to, and none twice. */
+/** Three workers share the work and one is killed: each deletion is handled once. */
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { startThree, writeNoting } from './own-handlers.ts'

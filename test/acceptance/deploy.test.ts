@@ -9,7 +9,7 @@ import { startFaultyProxy } from '../support/faulty-proxy.ts'
 import { lookAway } from './registration.ts'
 import { startSidecar } from './start.ts'
 
-test('start waits for somebody who is deploying the design document that it needs', async () => {
+test('start waits for a running deploy of the design document that it needs', async () => {
   needs('index lag')
   const name = uniqueName('control')
   onTestFinished(() => deleteDb(name))

@@ -1,4 +1,4 @@
-/** A new project, and `dev` while its files are saved: what a person sees who begins. */
+/** A new project, and `dev` while its files change: the first experience of a user. */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
@@ -12,12 +12,12 @@ import { runProcess } from './process.ts'
 
 const MAIN = join(root, 'dist/sidecar/main.js')
 
-/** As `npm install` leaves it, without the minutes. */
+/** The result of `npm install`, without the minutes that it takes. */
 async function createProject(): Promise<string> {
   const home = await mkdtemp(join(tmpdir(), 'dev-'))
   onTestFinished(() => rm(home, { recursive: true, force: true }))
   const folder = join(home, 'My Shop')
-  expect(await promisify(execFile)(process.execPath, [MAIN, 'init', folder])).toMatchObject({ stderr: '' }) // never in an image
+  expect(await promisify(execFile)(process.execPath, [MAIN, 'init', folder])).toMatchObject({ stderr: '' }) // never runs in an image
   await mkdir(join(folder, 'node_modules'))
   const link = (name: string, to: string) => symlink(to, join(folder, 'node_modules', name))
   await Promise.all([link('couchdb-sidecar', root), link('couchdb-sidecar-embedded', join(root, 'embedded'))])
@@ -25,7 +25,7 @@ async function createProject(): Promise<string> {
   return folder
 }
 
-/** `dev` in this folder; `said` is what it has printed since the last call. */
+/** Runs `dev` in this folder; `said` waits for output since its last call. */
 function startDev(folder: string) {
   const settings = { SIDECAR_PORT: '0', PATH: process.env.PATH }
   const child = spawn(process.execPath, [MAIN, 'dev'], {
@@ -77,7 +77,7 @@ test('a new project runs, is tested, and is loaded again when a file is saved', 
   expect(tested.stdout).toMatch(/pass 3\n/)
 
   const said = startDev(folder)
-  const banner = await said('Save a file, and the handlers are loaded again')
+  const banner = await said('When you save a file, the handlers are loaded again')
   const [, url] = /curl -X POST (\S+) .* -d @order\.json/.exec(banner)!
   const write = async () => {
     const body = await readFile(join(folder, 'order.json'), 'utf8')
@@ -98,7 +98,7 @@ test('a new project runs, is tested, and is loaded again when a file is saved', 
   await save('const total =', 'const total ==')
   await said(/orders\.ts:24:16: ERROR: Expected ";" but found "=="/, 'What was loaded before goes on.')
   await save("from 'couchdb-sidecar'", "from 'couchdb-sidecar'\nimport slug from 'no-such'\nconsole.log(slug)")
-  await said('it imports no-such, which is not installed beside it: run "npm install no-such"')
+  await said('it imports no-such, which is not installed: run "npm install no-such"')
   await save("'order', 'new'", "'order', 'nwe'")
   await said(/the machine of order declares as safe: new \(handlers\/orders\.ts:22:11\)/)
   await save('(control) => {', "(control) => {\n  throw new Error('while registering')")
@@ -106,7 +106,7 @@ test('a new project runs, is tested, and is loaded again when a file is saved', 
   await save("timeout: '30s'", "timeout: '30'")
   await said(/timeout: expected a time such as 90s, 30m or 24h, got '30' \(handlers\/orders\.ts:\d+:\d+\)/)
   await write()
-  await said(/order new → priced/, /order priced → confirmed/) // by the old ones
+  await said(/order new → priced/, /order priced → confirmed/) // by the old handlers
 
   await save("state: 'priced', total", "state: 'prised', total")
   await said('loaded again', /types:\n {2}handlers\/orders\.ts\(22,32\): error TS2345/)
@@ -120,7 +120,7 @@ test('a new project runs, is tested, and is loaded again when a file is saved', 
   await said(/✗ shop\/\S+ {2}order new .*try 1 of 20 failed.*of mine {2}handlers\/orders\.ts:24:\d+/)
 })
 
-test('without handlers it says what to do', async () => {
+test('dev without handlers prints what to do', async () => {
   const ended = await runProcess(['dev'], { SIDECAR_HANDLERS: '' })
   expect(ended).toMatchObject({ code: 2, stderr: expect.stringContaining('couchdb-sidecar init my-app') as string })
 })

@@ -1,4 +1,4 @@
-/** A sidecar ends, in each way there is, while a handler of its user runs, or what it has returned is saved. */
+/** A sidecar ends in each possible way, while a user's handler runs or its result is being saved. */
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -13,7 +13,7 @@ import { settingsOf } from './registration.ts'
 import { createLines, type Settings } from './sidecar.ts'
 import { runCommand, startSidecar } from './start.ts'
 
-/** An order is paid, and its handler runs: it has asked whether it may end. */
+/** An order is paid and its handler runs until the test lets it end. */
 async function startHeld(mode: 'safe' | 'unsafe', more: Settings = {}) {
   const asked: ServerResponse[] = []
   const server = createServer((_request, response) => void asked.push(response))
@@ -49,7 +49,7 @@ const untilParked = ({ order }: Held, reason: string) =>
     { within: 60_000 },
   )
 
-test('killed while a safe handler runs: the next one runs it again', async () => {
+test('after a kill during a safe handler, the next sidecar runs the handler again', async () => {
   const held = await startHeld('safe')
   await held.sidecar.kill()
   await startSidecar(held.settings)
@@ -58,7 +58,7 @@ test('killed while a safe handler runs: the next one runs it again', async () =>
   await untilInvoiced(held)
 })
 
-/** Of what becomes of the save when its sidecar is killed. */
+/** Faults of the save during which the sidecar is killed, and the result afterwards. */
 const saves: Record<string, { fault: Fault; then: (held: Held) => Promise<unknown> }> = {
   'the save has arrived, and all is done': {
     fault: silenceAfterUpstream,
@@ -70,7 +70,7 @@ const saves: Record<string, { fault: Fault; then: (held: Held) => Promise<unknow
   },
 }
 
-test.each(Object.keys(saves))('killed while it saves: %s', async (name) => {
+test.each(Object.keys(saves))('a sidecar is killed while it saves: %s', async (name) => {
   const { fault, then } = saves[name]!
   const proxy = await startFaultyProxy()
   const held = await startHeld('unsafe', { COUCHDB_URL: proxy.url, SIDECAR_LEASE: '3s' })
@@ -91,7 +91,7 @@ test.each(Object.keys(saves))('killed while it saves: %s', async (name) => {
   expect(held.asked).toHaveLength(1)
 })
 
-test('told twice to stop, it ends at once', async () => {
+test('a second stop signal ends the sidecar at once', async () => {
   const { sidecar } = await startHeld('unsafe', { SIDECAR_GRACE: '300s' })
   const stopped = sidecar.stop()
   await eventually(() => expect(sidecar.log.map(({ msg }) => msg).join()).toContain('Press Ctrl-C again to exit now'))
@@ -101,7 +101,7 @@ test('told twice to stop, it ends at once', async () => {
 test.each([
   ['SIGTERM', 'is away', 'down'],
   ['SIGINT', 'is silent', 'silent'],
-] as const)('told by %s to stop while it starts, where CouchDB %s: it stops in good order', async (name, _, how) => {
+] as const)('%s during the start, while CouchDB %s, stops the sidecar in good order', async (name, _, how) => {
   const proxy = await startFaultyProxy()
   proxy.plan(() => silence)
   if (how === 'down') await proxy.down()
@@ -119,10 +119,10 @@ test.each([
   })
   child.kill(name)
   expect(await gone).toEqual([0, null])
-  await eventually(() => expect(lines.log.at(-1)).toMatchObject({ msg: 'stopped' })) // lines come after the end of their stream
+  await eventually(() => expect(lines.log.at(-1)).toMatchObject({ msg: 'stopped' })) // lines may come after the process has ended
 })
 
-test('told to stop while CouchDB is away: it ends all the same, as if it had been killed', async () => {
+test('a sidecar stops while CouchDB is unreachable, with the same effect as a kill', async () => {
   const proxy = await startFaultyProxy()
   const held = await startHeld('unsafe', { COUCHDB_URL: proxy.url, SIDECAR_LEASE: '3s', SIDECAR_GRACE: '1s' })
   await proxy.down()
@@ -135,15 +135,15 @@ test('told to stop while CouchDB is away: it ends all the same, as if it had bee
   expect(held.asked).toHaveLength(1)
 })
 
-test('a handler that does not end is told of by explain, and parked when its sidecar is stopped', async () => {
+test('explain shows a handler that does not end, and the stop parks its document', async () => {
   const held = await startHeld('unsafe', { SIDECAR_GRACE: '0s', SIDECAR_NAME: 'busy' })
   const { stdout } = await runCommand(['explain', held.orders.name, 'o'], held.settings)
-  expect(stdout).toMatch(/The worker busy holds it, renewed at 20\d\d-/)
+  expect(stdout).toMatch(/The worker busy holds the document and renewed the claim at 20\d\d-/)
   expect(await held.sidecar.stop()).toBe(0)
-  await untilParked(held, 'stopped before it was done')
+  await untilParked(held, 'stopped before the handler had finished')
 })
 
-/** Its handler does this when it has the document `bad`; the others wait until they are told to go on. */
+/** The handler runs `does` for the document `bad`, and waits for the test with all other documents. */
 async function startWithBad(does: string) {
   const module = await writeModule(`
     import { defineHandlers } from 'couchdb-sidecar'
@@ -164,7 +164,7 @@ async function startWithBad(does: string) {
 test.each([
   ['a promise that rejects', `void Promise.reject(new Error('left behind'))`],
   ['a timer that throws', `setTimeout(() => { throw new Error('left behind') }, 100)`],
-])('%s, left behind by a handler, ends the process in good order, and names the document', async (_, does) => {
+])('%s left behind by a handler drains and ends the process, and the log names the document', async (_, does) => {
   const { sidecar, orders } = await startWithBad(does)
   await eventually(() => expect(sidecar.output()).toContain('code that a handler left running'))
   const line = sidecar
@@ -183,7 +183,7 @@ test.each([
   expect(await sidecar.stop()).toBe(1)
 })
 
-test('process.exit(0) in a handler is told, with the document, and the process does not end with 0', async () => {
+test('process.exit(0) in a handler is logged with the document, and the exit code is not 0', async () => {
   const { sidecar, orders } = await startWithBad('process.exit(0)')
   await eventually(() =>
     expect(sidecar.output()).toContain(

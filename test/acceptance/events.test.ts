@@ -1,4 +1,4 @@
-/** What a running sidecar tells of itself, over HTTP. */
+/** The events that a running sidecar publishes over HTTP. */
 import { expect, onTestFinished, test } from 'vitest'
 import { couchUrl } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -9,7 +9,7 @@ const basic = (url: string) => {
   return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
 }
 
-test('an admin sees a registration go its way; nobody else does; the stop ends the feeds', async () => {
+test('only an admin can follow the events of a registration, and a stop ends the feeds', async () => {
   const registration = await startRegistration()
   const { sidecar } = registration
   expect((await fetch(`${sidecar.url}/_events/document:saved`)).status).toBe(401)

@@ -1,4 +1,4 @@
-/** A CouchDB that nobody has set up: it has no system databases. */
+/** A CouchDB without system databases, as before its setup. */
 import { expect, onTestFinished, test } from 'vitest'
 import { createTestCouch, needs, startPrivateCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -6,8 +6,8 @@ import { startTestSmtp } from '../support/smtp.ts'
 import { startSidecar } from './start.ts'
 import { linksTo, newDevice, typeCode } from './registration.ts'
 
-test('a server without _users gets it with the start, and a device registers there', async () => {
-  needs('private server') // the one of this run needs its _users for all the other tests
+test('start creates _users on a server that lacks it, and a device can register', async () => {
+  needs('private server') // all other tests need _users of the shared server
   const server = await startPrivateCouch()
   onTestFinished(() => server.stop())
   const couch = createTestCouch({ url: server.url })
@@ -16,7 +16,7 @@ test('a server without _users gets it with the start, and a device registers the
 
   const smtp = await startTestSmtp()
   const sidecar = await startSidecar({ COUCHDB_URL: server.url, SMTP_URL: smtp.url })
-  await eventually(() => expect(sidecar.output()).toContain('made the database _users'))
+  await eventually(() => expect(sidecar.output()).toContain('created the database _users'))
   expect(await couch.db('_users').info()).toMatchObject({ db_name: '_users' })
 
   const device = newDevice()

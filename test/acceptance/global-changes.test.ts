@@ -1,4 +1,4 @@
-/** Every database's changes in one feed, and settings that change while the sidecar runs. */
+/** The feed of all databases' changes, and settings that change while the sidecar runs. */
 import { expect, onTestFinished, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
 import { couchUrl, createTestCouch, freshDb } from '../support/couchdb.ts'
@@ -15,7 +15,7 @@ async function start() {
   return { control, sidecar, events, told }
 }
 
-test('what happens to databases is written down, the sidecar’s own too', async () => {
+test('database events are written for all databases, including those of the sidecar', async () => {
   const { control, told } = await start()
   const db = await freshDb('orders')
   await told(`created:${db.name}`)
@@ -25,7 +25,7 @@ test('what happens to databases is written down, the sidecar’s own too', async
   await told(`updated:${control.name}`)
 })
 
-test('the feed of all databases, the channels and the metrics tell of it', async () => {
+test('the global feed, the event channels and the metrics report a database change', async () => {
   const { sidecar, told } = await start()
   const { username, password } = new URL(couchUrl())
   const headers = { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` }

@@ -1,4 +1,4 @@
-/** docs/handlers.md: its files are a project, which is compiled, tested and loaded. */
+/** The files in docs/handlers.md form a project, which is compiled, tested and loaded. */
 import { execFile } from 'node:child_process'
 import { mkdir, readFile, symlink, writeFile, rm, mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -10,7 +10,7 @@ import { root } from './build.ts'
 
 const FILE = /^```ts\n\/\/ ((?:handlers|test)\/\S+)\n([^]*?)^```$/gm
 
-/** As `init` makes one, with these files in place of its own. */
+/** A project made by `init`, with these files in place of its own. */
 async function createProject(files: readonly (readonly [path: string, text: string])[]): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'handlers-page-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))

@@ -1,4 +1,4 @@
-/** A user's own handlers, in a module of their own, for a database of their own. */
+/** A user's handlers, in their own module and for their own database. */
 import { writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -18,7 +18,7 @@ const stateOf = (database: Awaited<ReturnType<typeof freshDb>>, id: string, stat
     return doc
   })
 
-test('a module that imports nothing but types', async () => {
+test('a handlers module may import only types', async () => {
   const module = await writeModule(
     `
     import type { HandlersModule } from 'couchdb-sidecar'
@@ -44,7 +44,7 @@ const machines = `
     error: {},
   },`
 
-test('a module with machines of its own, that rejects, fails, and finds other documents', async () => {
+test('handlers with their own machines can reject, fail, and find other documents', async () => {
   const module = await writeModule(
     `
     import { defineHandlers, Reject, CouchError, type Doc } from 'couchdb-sidecar'
@@ -72,7 +72,7 @@ test('a module with machines of its own, that rejects, fails, and finds other do
   expect((await stateOf(orders, 'bad', 'error')).error).toMatchObject({ code: 'no_amount', reason })
 })
 
-test('JavaScript will do', async () => {
+test('handlers can be JavaScript', async () => {
   const module = await writeModule(
     `
     import { defineHandlers } from 'couchdb-sidecar'
@@ -102,7 +102,7 @@ thoroughTest('JavaScript may import TypeScript', async () => {
   await stateOf(orders, 'p', 'listed')
 })
 
-test('explain tells what the handlers and the database declare, and deploy without handlers leaves the guard', async () => {
+test('explain shows the machines of handlers and database, and deploy without handlers keeps the guard', async () => {
   const module = await writeModule(`
     import { defineHandlers } from 'couchdb-sidecar'
     export default defineHandlers({${machines}}, (control) => {
@@ -113,14 +113,14 @@ test('explain tells what the handlers and the database declare, and deploy witho
   const withHandlers = { ...settings, SIDECAR_HANDLERS: module }
   const said = async (args: string[], settings: Settings) => {
     const { code, stdout, stderr } = await runCommand(args, settings)
-    expect(code, stderr).toBe(0) // it may tell there that a deploy takes its time
+    expect(code, stderr).toBe(0) // it may print there that the deploy takes long
     return stdout
   }
   await orders.put({ _id: 'o', type: 'order', state: 'paid' })
   await said(['deploy'], withHandlers)
   const told = await said(['explain', orders.name, 'o'], withHandlers)
   expect(told).toContain(`A sidecar with these settings serves ${orders.name}.`)
-  expect(told).toContain('It may become invoiced (by the sidecar).\nIts handler is unsafe')
+  expect(told).toContain('The next state can be invoiced (by the sidecar).\nThe handler is unsafe')
 
   expect(await said(['status'], withHandlers)).toMatch(
     /^handlers\n {2}order\/paid {2}unsafe {2}timeout 5 min, 20 attempts, concurrency 32$/m,
@@ -132,10 +132,12 @@ test('explain tells what the handlers and the database declare, and deploy witho
   expect(await said(['deploy'], settings)).toContain('= machines.order stays: no handlers declare it here')
   const without = await said(['explain', orders.name, 'o'], { ...settings, SIDECAR_DATABASES: 'elsewhere' })
   expect(without).toContain(`No sidecar with these settings serves ${orders.name}`)
-  expect(without).toContain('The database declares one (unsafe)')
+  expect(without).toContain('The database declares a handler (unsafe)')
 
   expect(await said(['deploy', '--remove-machines'], settings)).toContain('- machines.order')
-  expect(await said(['explain', orders.name, 'o'], withHandlers)).toMatch(/It is not started: .* run the deploy/)
+  expect(await said(['explain', orders.name, 'o'], withHandlers)).toMatch(
+    /The sidecar does not start this handler: .* run the deploy/,
+  )
 })
 
 const broken = [
@@ -153,7 +155,7 @@ const broken = [
   ],
 ] as const
 
-test('what is wrong with each module, and with each other file that the settings name, is said at once', async () => {
+test('the faults of all modules and of all files in the settings are reported at once', async () => {
   const modules = await Promise.all(broken.map(([, source]) => writeModule(source, 'handlers.ts')))
   const { code, stderr } = await runCommand(['start'], {
     SIDECAR_HANDLERS: [...modules, '/nowhere/handlers.ts'].join(','),
@@ -173,7 +175,7 @@ test('what is wrong with each module, and with each other file that the settings
   }
 })
 
-test('handlers for other machines than the database has are named and do not start; the others run', async () => {
+test('handlers whose machines differ from the database’s are reported and do not start; the others run', async () => {
   const first = await writeModule(`
     import { defineHandlers } from 'couchdb-sidecar'
     export default defineHandlers({${machines}}, (control) => {
@@ -185,7 +187,7 @@ test('handlers for other machines than the database has are named and do not sta
     [orders, true],
   ] as const) {
     const { machines } = await eventually(() => createTestCouch().db(name).get('_design/docstate'))
-    expect(Object.hasOwn(machines as object, 'order'), name).toBe(has) // where the handlers run
+    expect(Object.hasOwn(machines as object, 'order'), name).toBe(has) // only where the handlers run
   }
   expect(await sidecar.stop()).toBe(0)
 

@@ -4,18 +4,18 @@ import { startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
 import type { Control } from './control.ts'
 import { register, startRegistration } from './registration.ts'
 
-/** Longer than any timer of the sidecar that may write. */
+/** Longer than any timer of the sidecar that causes a write. */
 const QUIET_MS = 6_000
 
-/** Reading many at once is a POST too; heartbeats of the worker are meant to be. */
+/** Excludes reads of many documents, which are POST requests too, and the worker's heartbeats. */
 const isChange = ({ method, path }: SeenRequest): boolean =>
   !['GET', 'HEAD'].includes(method) && !/\/(_all_docs|_local_docs|_bulk_get|_dbs_info)$|\/_local\/worker/.test(path)
 
-/** The databases of other tests change, and it says so. */
+/** Events that the sidecar writes because databases of other tests change. */
 const isOfOthers = ({ name, eventsName }: Control, { path, body }: SeenRequest): boolean =>
   path.startsWith(`/${eventsName}/`) && !body.includes(`:${name}"`)
 
-test('when there is nothing to do, nothing is written', async () => {
+test('an idle sidecar writes nothing', async () => {
   const proxy = await startFaultyProxy()
   const registration = await startRegistration({ COUCHDB_URL: proxy.url })
   await register(registration)

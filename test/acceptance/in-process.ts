@@ -1,11 +1,11 @@
-/** The program as `main.ts` runs it, in the process of the tests: the same arguments, settings and output. */
+/** Runs the program like `main.ts` but in the tests' process: same arguments, settings and output. */
 import pino from 'pino'
 import { onTestFinished } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { run } from '../../sidecar/cli/program.ts'
 import { createLines, untilUp, type Ended, type Settings, type Sidecar } from './sidecar.ts'
 
-/** As `launchSidecar`. */
+/** Like `launchSidecar`. */
 export async function launchInProcess(settings: Settings): Promise<Sidecar> {
   const stopping = new AbortController()
   const lines = createLines()
@@ -27,10 +27,10 @@ export async function launchInProcess(settings: Settings): Promise<Sidecar> {
   }
 }
 
-/** What a command notes while it takes longer than 5 s, which no test is about: the machine may be busy. */
+/** The progress note of a command that takes longer than 5 s. No test expects it: the machine may be busy. */
 const PROGRESS = /; waiting \(Ctrl-C ends\)$|\([\d,]+ of [\d,]+ databases\)$|^index of .* changes/
 
-/** As `runCommand`, but for what it notes of its progress. Ends with the test at the latest. */
+/** Like `runCommand`, without the notes on progress. Ends with the test at the latest. */
 export async function runInProcess(args: readonly string[], settings: Settings = {}): Promise<Ended> {
   const said = { stdout: '', stderr: '' }
   const stopping = new AbortController()
@@ -42,7 +42,7 @@ export async function runInProcess(args: readonly string[], settings: Settings =
   return { code: await run(terminal, packageJson.version, args), ...said }
 }
 
-/** No terminal, and no `.env` file. */
+/** An environment without a terminal and without an `.env` file. */
 const terminalFor = (env: Settings, signal: AbortSignal, say: (line: string) => void) => ({
   env,
   envFile: '/dev/null',

@@ -1,4 +1,4 @@
-/** Registration by somebody who has no credentials at all: everything goes through the inbox, as an app would do it. */
+/** Registration by a client without credentials: like an app, it uses only the inbox. */
 import { createHash, pbkdf2Sync, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
@@ -13,7 +13,7 @@ function hashed() {
   return { password_scheme: 'pbkdf2', salt, derived_key, iterations: 1000 }
 }
 
-/** An app on a phone: it knows its secret and the ids that it has chosen. */
+/** An app on a phone, which knows its secret and the ids that it has chosen. */
 function createApp({ sidecar }: Registration) {
   const secret = randomBytes(16).toString('hex')
   const inbox = `${sidecar.url}/inbox`
@@ -47,7 +47,7 @@ const newDevice = (fields: object = {}) => ({
   ...fields,
 })
 
-test('a device registers, is told its status, and confirms with the code that was typed in there', async () => {
+test('a device registers, reads its status, and confirms with the code typed into the app', async () => {
   const registration = await startRegistration()
   const { control, smtp, sidecar } = registration
   const app = createApp(registration)
@@ -72,7 +72,7 @@ test('a device registers, is told its status, and confirms with the code that wa
   expect(sidecar.output()).not.toContain(PASSWORD)
 })
 
-/** What a device does with the address it was told: all that it needs is there. */
+/** Reads the status from its URL, which holds all that the device needs. */
 async function usesChannels(user: string, syncpoint: string, owner: string) {
   const authorization = `Basic ${Buffer.from(`${user}:${PASSWORD}`).toString('base64')}`
   const headers = { authorization, 'content-type': 'application/json' }
@@ -93,7 +93,7 @@ async function usesChannels(user: string, syncpoint: string, owner: string) {
   })
 }
 
-test('the page behind the link confirms such a device, too', async () => {
+test('the confirm page confirms a device that registered through the inbox', async () => {
   const registration = await startRegistration()
   const app = createApp(registration)
   const device = newDevice()
@@ -104,7 +104,7 @@ test('the page behind the link confirms such a device, too', async () => {
   await app.untilStatus('phone', { state: 'active', user: body.user })
 })
 
-test('a device that is sent twenty times at once, and again, is one device and one mail; asking again is another', async () => {
+test('repeated sends of one device make one device and one mail; a request for another mail sends a second', async () => {
   const registration = await startRegistration()
   const { control, smtp } = registration
   const app = createApp(registration)
@@ -121,13 +121,13 @@ test('a device that is sent twenty times at once, and again, is one device and o
   await eventually(() => expect(smtp.accepted).toHaveLength(2))
 })
 
-test('where no document a minute is taken there is no inbox', async () => {
+test('a rate of zero documents a minute disables the inbox', async () => {
   const registration = await startRegistration({ SIDECAR_INBOX_RATE: '0' })
   expect((await createApp(registration).send(newDevice())).status).toBe(404)
   expect((await fetch(`${registration.sidecar.url}/inbox`)).status).toBe(404)
 })
 
-test('a stranger who names an address again and again does not stop its owner from registering', async () => {
+test('repeated registrations by a stranger do not keep the owner of an address from registering', async () => {
   const registration = await startRegistration({ SIDECAR_PROXIES: '1', SIDECAR_MAILS_PER_OWNER: '2' })
   const [name, domain] = newDevice().owner.split('@')
   const stranger = createApp(registration)

@@ -1,4 +1,4 @@
-/** Indexes that are fresh before anybody asks, and the proof of it. */
+/** The sidecar builds indexes before a query needs them, and reports their lag. */
 import { expect, test } from 'vitest'
 import { couchUrl, createTestCouch, freshDb, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -13,7 +13,7 @@ interface Answer {
   readonly rows: readonly { readonly db_name: string; readonly ddoc: string; readonly lag_seconds: number }[]
 }
 
-test('an index is built when its database changes, which GET /_indexes and status show', async () => {
+test('an index is built when its database changes, and GET /_indexes and status show it', async () => {
   needs('index lag')
   const { control, sidecar } = await startWatching()
   const { username, password } = new URL(couchUrl())

@@ -1,4 +1,4 @@
-/** Strangers who guess passwords at the sidecar: they lock no account out of CouchDB, least of all its own. */
+/** Strangers who guess passwords at the sidecar lock no account out of CouchDB, including its own. */
 import { expect, test } from 'vitest'
 import { createUser } from '../ddocs/users.ts'
 import { needs } from '../support/couchdb.ts'
@@ -8,7 +8,7 @@ import { newDevice, startRegistration, untilState } from './registration.ts'
 
 const ENDPOINTS = ['/metrics', '/_workers', '/_indexes', '/_db_updates', '/_events/mail:sent']
 
-test('wrong passwords for the sidecar’s own name stop nothing, however many come', async () => {
+test('any number of wrong passwords for the sidecar’s own name stops nothing', async () => {
   needs('node endpoints')
   const admin = await createServerAdmin()
   const registration = await startRegistration({ COUCHDB_URL: admin.url })
@@ -27,7 +27,7 @@ test('wrong passwords for the sidecar’s own name stop nothing, however many co
   await untilState(registration, device._id, 'confirming')
 })
 
-test('wrong passwords for any other name do not lock it out of CouchDB', async () => {
+test('wrong passwords for another name do not lock that name out of CouchDB', async () => {
   needs('node endpoints')
   const { sidecar } = await startRegistration()
   const { name, couch } = await createUser()
@@ -38,7 +38,7 @@ test('wrong passwords for any other name do not lock it out of CouchDB', async (
   await couch.request({ db: '_session' })
 })
 
-test('a CouchDB that refuses the sidecar is told by _up', async () => {
+test('_up reports that CouchDB refuses the sidecar', async () => {
   needs('node endpoints')
   const admin = await createServerAdmin()
   const { sidecar } = await startRegistration({ COUCHDB_URL: admin.url })

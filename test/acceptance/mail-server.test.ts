@@ -1,11 +1,11 @@
-/** The mail server is not always there, and does not always say what it did. */
+/** The mail server is unreachable at times, and its answers may be lost. */
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { askAgain, askForMail, linksTo, newDevice, shareRegistration, typeCode, untilState } from './registration.ts'
 
 const ofThisFile = shareRegistration()
 
-test('a mail server that is down at first gets exactly one mail when it is up', async () => {
+test('a mail server that is down at first receives exactly one mail after it starts', async () => {
   const registration = ofThisFile()
   const { control, smtp, sidecar } = registration
   await smtp.down()
@@ -22,19 +22,22 @@ test('a mail server that is down at first gets exactly one mail when it is up', 
   expect(smtp.accepted).toHaveLength(1)
 })
 
-test.each([550, 553])('a recipient refused with %i is an error with a reason, and not tried again', async (code) => {
-  const registration = ofThisFile()
-  const { control, smtp } = registration
-  smtp.behave({ kind: 'refuse-recipient', code })
-  const device = newDevice()
-  await control.member.put(device)
-  const failed = await untilState(registration, device._id, 'error')
-  const reason = expect.stringContaining(`refused with ${code}`) as string
-  expect(failed.error).toEqual({ code: 'mail_refused', reason, at: expect.any(String) as string })
-  expect(smtp.tries).toBe(1)
-})
+test.each([550, 553])(
+  'a recipient refused with %i puts the device into error with a reason, without a retry',
+  async (code) => {
+    const registration = ofThisFile()
+    const { control, smtp } = registration
+    smtp.behave({ kind: 'refuse-recipient', code })
+    const device = newDevice()
+    await control.member.put(device)
+    const failed = await untilState(registration, device._id, 'error')
+    const reason = expect.stringContaining(`refused with ${code}`) as string
+    expect(failed.error).toEqual({ code: 'mail_refused', reason, at: expect.any(String) as string })
+    expect(smtp.tries).toBe(1)
+  },
+)
 
-test('a mail server that asks to come back later gets the mail then', async () => {
+test('a mail that the server defers is sent again later', async () => {
   const registration = ofThisFile()
   const { control, smtp } = registration
   smtp.behave({ kind: 'refuse-message', code: 451 })
@@ -48,7 +51,7 @@ test('a mail server that asks to come back later gets the mail then', async () =
   expect(smtp.accepted).toHaveLength(1)
 })
 
-test('a mail that was accepted, but not seen to be, is sent again with its Message-ID; both links work', async () => {
+test('a mail whose acceptance was lost is sent again with its Message-ID, and both links work', async () => {
   const registration = ofThisFile()
   const { control, smtp } = registration
   smtp.behave({ kind: 'cut-after-message' })
@@ -65,7 +68,7 @@ test('a mail that was accepted, but not seen to be, is sent again with its Messa
   expect(await typeCode(links[1]!)).toMatchObject({ status: 200, body: { ok: true } })
 })
 
-test('a link that is out works while the next mail waits for a mail server that is down, and that mail is not sent', async () => {
+test('a sent link works while the next mail waits for its server, and cancels that mail', async () => {
   const registration = ofThisFile()
   const { control, smtp } = registration
   const device = newDevice()
@@ -82,7 +85,7 @@ test('a link that is out works while the next mail waits for a mail server that 
   expect(smtp.accepted).toHaveLength(1)
 })
 
-test('a link that is out works while the next mail is being handed over', async () => {
+test('a sent link works while the next mail is in transfer to the mail server', async () => {
   const registration = ofThisFile()
   const { control, smtp } = registration
   const device = newDevice()
@@ -91,7 +94,7 @@ test('a link that is out works while the next mail is being handed over', async 
   await askAgain(registration, device._id)
   await eventually(() => expect(smtp.tries).toBe(2))
   expect((await control.admin.get(device._id)).docstate).toHaveProperty('claim')
-  // The worker learns with the next renewal of its claim that the document is not its any more, and goes on with it.
+  // At its next renewal the worker learns that its claim is lost, and handles the document again.
   const click = async () => expect((await typeCode(link)).body).toHaveProperty('password')
   const clicking = eventually(click, { within: 40_000 })
   await untilState(registration, device._id, 'confirmed')

@@ -1,4 +1,4 @@
-/** What a running sidecar tells Prometheus. */
+/** The metrics of a running sidecar for Prometheus. */
 import { expect, test } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { parseExposition, valueOf, type Families } from '../metrics/parse-exposition.ts'
@@ -13,7 +13,7 @@ const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('
 const scrape = async (url: string) =>
   parseExposition(await (await fetch(`${url}/metrics`, { headers: { authorization } })).text(), 'prometheus')
 
-/** What goes up there, by name and labels. */
+/** The counters of an exposition, by name and labels. */
 const countersIn = (families: Families) =>
   new Map(
     [...families.values()]
@@ -21,7 +21,7 @@ const countersIn = (families: Families) =>
       .flatMap(({ samples }) => samples.map(({ name, labels, value }) => [`${name} ${JSON.stringify(labels)}`, value])),
   )
 
-test('a registration is seen in the numbers, and nothing that was counted is ever less', async () => {
+test('the metrics count a registration, and no counter decreases', async () => {
   const registration = await startWatching()
   const { sidecar, control } = registration
   const own = (families: Families, name: string, labels = {}) => valueOf(families, `couchdb_sidecar_${name}`, labels)
@@ -61,7 +61,7 @@ test('a registration is seen in the numbers, and nothing that was counted is eve
   expect(await sidecar.stop()).toBe(0)
 })
 
-test('a reader of events is counted while it is there', async () => {
+test('a subscriber of events is counted while it is connected', async () => {
   const { sidecar } = await startWatching()
   const leaving = new AbortController()
   const headers = { authorization }

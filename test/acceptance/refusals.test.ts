@@ -1,4 +1,4 @@
-/** What the confirm page says to those who are wrong, curious, late, or machines. */
+/** The confirm page with wrong codes, used or unknown links, and mail scanners. */
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { guessesIdOf } from '../../sidecar/devices/device-names.ts'
@@ -18,7 +18,7 @@ import {
 
 const ofThisFile = shareRegistration()
 
-test('after five wrong codes the device is in error and its link dead, also for the right code', async () => {
+test('five wrong codes put the device into error and disable its link, even with the right code', async () => {
   const registration = ofThisFile()
   const device = newDevice()
   const link = await askForMail(registration, device)
@@ -33,14 +33,14 @@ test('after five wrong codes the device is in error and its link dead, also for 
   expect((await registration.control.documents()).filter(({ device_id }) => device_id === device._id)).toEqual([])
 })
 
-test('asking for another mail does not forgive wrong codes', async () => {
+test('a request for another mail does not reset the count of wrong codes', async () => {
   const registration = ofThisFile()
   const { control, smtp } = registration
   const device = newDevice()
   const link = await askForMail(registration, device)
   for (const wrong of ['0001', '0002', '0003', '0004']) await typeCode(link, wrong)
   const { _rev } = await control.member.get(device._id)
-  await control.member.put({ ...device, _rev }) // with nothing of what the sidecar wrote
+  await control.member.put({ ...device, _rev }) // without the fields that the sidecar wrote
   await eventually(() => expect(linksTo(registration, device.owner)).toHaveLength(2))
   await untilState(registration, device._id, 'confirming')
   const other = linksTo(registration, device.owner).at(-1)!
@@ -57,13 +57,13 @@ test('asking for another mail does not forgive wrong codes', async () => {
   expect(smtp.accepted).toHaveLength(2)
 })
 
-/** As a device writes it. */
+/** A confirm document as a device writes it. */
 const confirmOf = (link: string, device_id: string, device_code: string, _id: string) => {
   const confirm_code = link.split('/').at(-1)
   return { _id, type: 'confirm', state: 'clicked', device_id, device_code, confirm_code }
 }
 
-test('guesses by confirm documents are counted, also when all have one id', async () => {
+test('guesses by confirm documents are counted, even if they share one id', async () => {
   const registration = ofThisFile()
   const { control } = registration
   const device = newDevice()
@@ -77,12 +77,12 @@ test('guesses by confirm documents are counted, also when all have one id', asyn
   expect((await untilState(registration, device._id, 'error')).error).toMatchObject({ code: 'too_many_attempts' })
 })
 
-thoroughTest('of many guesses by confirm documents at once no more than five are compared', async () => {
+thoroughTest('at most five of many concurrent guesses by confirm documents are compared', async () => {
   const registration = ofThisFile()
   const { control } = registration
   const device = newDevice()
   const link = await askForMail(registration, device)
-  const codes = Array.from({ length: 40 }, (_, i) => `${1195 + i}`) // 1234 comes last
+  const codes = Array.from({ length: 40 }, (_, i) => `${1195 + i}`) // the right code 1234 comes last
   const confirms = codes.map((code) => confirmOf(link, device._id, code, `c-${code}`))
   await control.member.bulk(confirms.map((doc) => JSON.stringify(doc)))
   await eventually(async () => {
@@ -95,7 +95,7 @@ thoroughTest('of many guesses by confirm documents at once no more than five are
   expect(guesses).toHaveLength(5)
 })
 
-test('four wrong codes are forgiven', async () => {
+test('four wrong codes do not disable a link', async () => {
   const registration = ofThisFile()
   const device = newDevice()
   const link = await askForMail(registration, device)
@@ -103,7 +103,7 @@ test('four wrong codes are forgiven', async () => {
   expect(await typeCode(link)).toMatchObject({ status: 200, body: { ok: true } })
 })
 
-test('a link that was used says so without the password', async () => {
+test('a used link is reported as used, without the password', async () => {
   const registration = ofThisFile()
   const device = newDevice()
   const link = await askForMail(registration, device)
@@ -113,7 +113,7 @@ test('a link that was used says so without the password', async () => {
   expect(await typeCode(link, '9999')).toMatchObject({ status: 403 })
 })
 
-test('a form that was sent twice at once shows the same password both times', async () => {
+test('two concurrent submits of one form show the same password', async () => {
   const registration = ofThisFile()
   const link = await askForMail(registration, newDevice())
   const [one, other] = await Promise.all([typeCode(link), typeCode(link)])
@@ -121,7 +121,7 @@ test('a form that was sent twice at once shows the same password both times', as
   expect(other).toEqual(one)
 })
 
-test('unknown devices and unknown codes get the page of a wrong code, and nothing is written', async () => {
+test('unknown devices and codes get the page for a wrong code, without any write', async () => {
   const registration = await startRegistration()
   const { control, sidecar } = registration
   const active = await register(registration)
@@ -135,11 +135,11 @@ test('unknown devices and unknown codes get the page of a wrong code, and nothin
   const wrong = await page(link, '9999')
   expect(wrong.status).toBe(403)
 
-  // What follows from the device that is active is written, too.
+  // The sidecar also writes what follows from the active device.
   await eventually(async () => {
     expect(await control.admin.get(active.id)).toHaveProperty('docstate.handled')
     const states = (await control.documents()).flatMap(({ state }) => state ?? [])
-    const ledgers = Array.from({ length: 4 }, () => 'counting') // of two devices: of the mailbox, and of the sender
+    const ledgers = Array.from({ length: 4 }, () => 'counting') // of two devices: one for the mailbox, one for the sender
     expect(states.sort()).toEqual(['active', 'confirming', ...ledgers, 'ready', 'used'])
   })
   const before = await control.revisions()
@@ -166,7 +166,7 @@ const scans = [
   ['DELETE', 405],
 ] as const
 
-test('a mail scanner that follows the link changes nothing, whatever method it tries', async () => {
+test('a mail scanner that follows the link changes nothing, with any method', async () => {
   const registration = await startRegistration()
   const { control } = registration
   const link = await askForMail(registration, newDevice())

@@ -15,13 +15,13 @@ import {
 
 const ofThisFile = shareRegistration()
 
-/** The control database as a device sees it that was let in. */
+/** The control database, accessed as a device that is a member. */
 async function asDevice({ control }: Registration, { user, password }: { user: string; password: string }) {
   await control.admit(user)
   return createTestCouch({ url: urlOf(user, password) }).db(control.name)
 }
 
-test('a device revokes itself: its user is gone, and the other devices of its owner go on', async () => {
+test('a device that revokes itself loses its user, and the owner’s other devices keep working', async () => {
   needs('pbkdf2 other than sha1')
   const registration = ofThisFile()
   const [lost, kept] = [newDevice(), newDevice({ owner: 'keeper@example.com' })]
@@ -38,7 +38,7 @@ test('a device revokes itself: its user is gone, and the other devices of its ow
   expect(await untilState(registration, one.id, 'revoked')).toMatchObject({ user: one.user })
 })
 
-test('a device of the same owner may revoke it too', async () => {
+test('another device of the same owner can revoke a device', async () => {
   needs('pbkdf2 other than sha1')
   const registration = ofThisFile()
   const one = await register(registration)
@@ -48,7 +48,7 @@ test('a device of the same owner may revoke it too', async () => {
   await eventually(async () => expect(await logIn(one.user, one.password)).toEqual({ status: 401 }))
 })
 
-test('a device of the same owner may revoke one that was not confirmed yet, and its link is dead then', async () => {
+test('another device of the same owner can revoke an unconfirmed device, and its link stops working', async () => {
   needs('pbkdf2 other than sha1')
   const registration = ofThisFile()
   const one = await register(registration)
@@ -71,7 +71,7 @@ test('a device of the same owner may revoke one that was not confirmed yet, and 
   expect(await logIn(one.user, one.password)).toMatchObject({ status: 200 })
 })
 
-test('nobody else may revoke it: neither another owner’s device nor whoever may write there', async () => {
+test('a device of another owner, or another member of the database, cannot revoke a device', async () => {
   needs('pbkdf2 other than sha1')
   const registration = ofThisFile()
   const { control } = registration

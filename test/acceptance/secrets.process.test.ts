@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.ts'
 import { refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { linkIn, newDevice, startRegistration, typeCode, untilState } from './registration.ts'
 
-test('what the sidecar prints, at its most talkative and in every trouble, holds no secret', async () => {
+test('the sidecar prints no secret, at the most verbose log level and with every failure', async () => {
   const smtp = await startFaultySmtp({ users: true })
   const proxy = await startFaultyProxy()
   const registration = await startRegistration({

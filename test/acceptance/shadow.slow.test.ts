@@ -1,4 +1,4 @@
-/** A shadow handler while three workers share the work and one of them is killed: nothing is written, and each document is tried. */
+/** A shadow handler on three workers, one of which is killed: it tries each document and writes nothing. */
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { startThree, writeNoting } from './own-handlers.ts'
@@ -46,7 +46,7 @@ test('nothing is written, and what comes is tried by one worker', { timeout: 120
   expect(await orders.withPrefix('receipt-')).toEqual([])
 })
 
-/** Sixty documents while no worker takes another one for dead, as it may on a busy machine: what comes then is perhaps not tried. */
+/** Sixty documents while all workers see each other alive; at other times some may remain untried. */
 const whole = (
   bring: (count: number, prefix: string) => Promise<string[]>,
   noted: () => Promise<readonly (readonly string[])[]>,

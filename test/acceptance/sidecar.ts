@@ -1,32 +1,32 @@
-/** What tests see of a running sidecar, however it runs. */
+/** A running sidecar as tests see it, in process, as a process or as a container. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 
-/** As `SIDECAR_PORT`, and so on; nothing else is in the environment. */
+/** Settings such as `SIDECAR_PORT`; the environment contains nothing else. */
 export type Settings = Readonly<Record<string, string>>
 
 export interface LogLine {
-  /** As pino counts: 30 is `info`, 40 `warn`, 50 `error`. */
+  /** The level in pino's numbers: 30 is `info`, 40 `warn`, 50 `error`. */
   readonly level: number
   readonly msg: string
   readonly [field: string]: unknown
 }
 
 export interface Sidecar {
-  /** Where its HTTP is. */
+  /** The URL of its HTTP server. */
   readonly url: string
-  /** What it has logged so far. */
+  /** Its log lines so far. */
   readonly log: readonly LogLine[]
-  /** All that it has printed so far. */
+  /** Its complete output so far. */
   output(): string
-  /** As by SIGTERM. Resolves with the exit code; null if it had to be killed. */
+  /** Stops like SIGTERM. Resolves with the exit code; null if it had to be killed. */
   stop(): Promise<number | null>
-  /** The quickest way. Resolves when it is gone. */
+  /** Ends it in the quickest way. Resolves when it has ended. */
   end(): Promise<void>
 }
 
 export interface Ended {
-  /** 0 fine, 1 failed, 2 wrong usage or settings. */
+  /** 0: success, 1: failure, 2: wrong usage or settings. */
   readonly code: number | null
   readonly stdout: string
   readonly stderr: string
@@ -38,7 +38,7 @@ export async function endWithTest<T extends Sidecar>(launching: Promise<T>): Pro
   return sidecar
 }
 
-/** What a sidecar prints, line by line, and which of it are lines of its log. */
+/** The output of a sidecar by line, with the log lines parsed. */
 export interface Lines {
   readonly log: readonly LogLine[]
   readonly output: () => string
@@ -60,7 +60,7 @@ export function createLines(): Lines {
 
 const START_MS = 60_000
 
-/** Resolves with its address. */
+/** Resolves with the sidecar's URL. */
 export async function untilUp({ log, output }: Lines, hasEnded: () => boolean): Promise<string> {
   const deadline = performance.now() + START_MS
   for (;;) {

@@ -1,4 +1,4 @@
-/** `since: 'now'` while three workers share the work and one of them is killed. */
+/** `since: 'now'` while three workers share the work and one is killed. */
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { startProcessWith, writeModule, writeNoting } from './own-handlers.ts'

@@ -1,4 +1,4 @@
-/** The database of a user, deleted by an admin's hand. */
+/** An admin deletes the database of a user. */
 import { expect, test } from 'vitest'
 import { normaliseAddress } from '../../sidecar/accounts/owner.ts'
 import { accountIdOf } from '../../sidecar/accounts/account-names.ts'
@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { newDevice, register, startWatching, type Registration } from './registration.ts'
 import { startSidecar } from './start.ts'
 
-/** As soon as the account is ready. */
+/** Waits until the account is ready. */
 const databaseOf = ({ control }: Registration, owner: string) =>
   eventually(async () => {
     const account = await control.admin.get(accountIdOf(normaliseAddress(owner)))

@@ -1,4 +1,4 @@
-/** What is not there when a sidecar starts is waited for, and that is said. */
+/** A starting sidecar logs what is missing, and waits for it. */
 import { expect, onTestFinished, test } from 'vitest'
 import { createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -9,7 +9,7 @@ import { writeModule } from './own-handlers.ts'
 import { startSidecar } from './start.ts'
 import { settingsOf } from './registration.ts'
 
-test('a CouchDB that is away', async () => {
+test('start waits for a CouchDB that is unreachable, and logs it', async () => {
   const proxy = await startFaultyProxy()
   await proxy.down()
   const [control, port] = [await createControl(), await freePort()]
@@ -26,7 +26,7 @@ test('a CouchDB that is away', async () => {
   expect(log).toContainEqual(expect.objectContaining({ level: 40, msg: 'waiting for CouchDB', code: 'unreachable' }))
 })
 
-test('a database of SIDECAR_DATABASES that is not there', async () => {
+test('start waits for a missing database of SIDECAR_DATABASES, and logs it', async () => {
   const module = await writeModule(`
     import { defineHandlers } from 'couchdb-sidecar'
     export default defineHandlers((control) => {

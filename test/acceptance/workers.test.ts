@@ -1,4 +1,4 @@
-/** Who is there: as documents, over HTTP, on the command line, for handlers. */
+/** The list of workers: as documents, over HTTP, on the command line, and for handlers. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ const basic = (url: string) => {
   return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
 }
 
-test('a sidecar is registered while it runs; admins and nobody else are told', async () => {
+test('a running sidecar is in the list of workers, which only admins can read', async () => {
   const { sidecar, control, settings } = await startRegistration({ SIDECAR_NAME: 'host-1' })
   const db = createTestCouch().db(control.name)
   await eventually(async () => expect(await db.find('worker:sidecar:host-1')).toBeDefined())
@@ -42,10 +42,10 @@ test('a sidecar is registered while it runs; admins and nobody else are told', a
   expect(stdout).toMatch(/^workers\n {2}sidecar {2}host-1 {2}since 20.*, last heartbeat 20/m)
   await sidecar.stop()
   expect(await db.find('worker:sidecar:host-1')).toBeUndefined()
-  expect((await runCommand(['status'], settings)).stdout).toContain('workers\n  none is running')
+  expect((await runCommand(['status'], settings)).stdout).toContain('workers\n  no worker is running')
 })
 
-test('a handler registers a worker of its own, and sees who else is there', async () => {
+test('a handler registers its own worker, and sees the other workers', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'workers-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const module = join(folder, 'handlers.mjs')

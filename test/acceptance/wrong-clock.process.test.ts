@@ -1,4 +1,4 @@
-/** A machine whose clock is an hour off: the times in documents are CouchDB's all the same. */
+/** On a machine whose clock is an hour off, the times in documents follow CouchDB's clock. */
 import { writeFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { shiftedClock } from '../chaos/handlers.ts'
@@ -11,7 +11,7 @@ const soon = (ms: number) => new Date(Date.now() + ms).toISOString()
 test.each([
   ['ahead', HOUR_MS],
   ['behind', -HOUR_MS],
-])('a sidecar whose clock is an hour %s tries again when it is time, and tells the difference', async (_, ms) => {
+])('a sidecar whose clock is an hour %s retries at the right time, and logs the difference', async (_, ms) => {
   const module = await writeModule(`
     import { defineHandlers } from 'couchdb-sidecar'
     export default defineHandlers((control) => {

@@ -10,8 +10,8 @@ import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { answerWith, startFaultyProxy } from '../support/faulty-proxy.ts'
 
-/** Two users are ready: the database of one is there, that of the other is gone. */
-test('a database that a list leaves out is asked for before its account is looked at', async () => {
+/** Two users are ready. The database of `here` exists, the database of `gone` does not. */
+test('a database missing from the list is checked by a request before its account is resynced', async () => {
   const [control, there] = [await freshDb('control'), await freshDb('userdb-there')]
   const users = { here: there.name, gone: `${there.name}-gone` }
   for (const [user, database] of Object.entries(users)) {

@@ -28,14 +28,14 @@ test('an owner gets as many mails within an hour as allowed, and more when the h
   expect(await countIn(db)).toBe(2)
 })
 
-test('another try of the same mail is counted once, also when the limit is reached', async () => {
+test('a repeated attempt for the same mail counts once, also when the limit is reached', async () => {
   const db = await freshDb('ledger')
   for (let tries = 0; tries < 3; tries++) expect(await take(db, owner, 'a', 1, NOON)).toBe(true)
   expect(await take(db, owner, 'b', 1, NOON)).toBe(false)
   expect(await countIn(db)).toBe(1)
 })
 
-test('another try of the same mail is counted from the last time that it may have been sent', async () => {
+test('a repeated attempt for the same mail counts from the last time it may have been sent', async () => {
   const db = await freshDb('ledger')
   expect(await take(db, owner, 'a', 1, NOON)).toBe(true)
   expect(await take(db, owner, 'a', 1, NOON + HOUR_MS / 2)).toBe(true)
@@ -43,34 +43,34 @@ test('another try of the same mail is counted from the last time that it may hav
   expect(await take(db, owner, 'b', 1, NOON + HOUR_MS * 1.5)).toBe(true)
 })
 
-test('every spelling of an address counts together, and other owners apart', async () => {
+test('all spellings of an address share one quota, and other owners have their own', async () => {
   const db = await freshDb('ledger')
   expect(await take(db, 'Owner@Example.com', 'a', 1, NOON)).toBe(true)
   expect(await take(db, owner, 'b', 1, NOON)).toBe(false)
   expect(await take(db, 'another@example.com', 'c', 1, NOON)).toBe(true)
 })
 
-test('of many that take at once, exactly as many as allowed get one', async () => {
+test('concurrent requests take exactly the allowed number of mails', async () => {
   const db = await freshDb('ledger')
   const taken = await Promise.all(Array.from({ length: 8 }, (_, i) => take(db, owner, `key-${i}`, 3, NOON)))
   expect(taken.filter(Boolean)).toHaveLength(3)
   expect(await countIn(db)).toBe(3)
 })
 
-test('the address is nowhere in the database', async () => {
+test('the quota document does not contain the address', async () => {
   const db = await freshDb('ledger')
   await take(db, owner, 'a', 1, NOON)
   expect(JSON.stringify(await db.get(`mails:${mailboxHashOf(owner)}`))).not.toContain('example')
 })
 
-test('one sender who names an address again and again does not keep its owner from being mailed', async () => {
+test('one sender who repeats an address does not use up the quota of other senders', async () => {
   const db = await freshDb('ledger')
   for (const key of ['a', 'b', 'c', 'd', 'e']) expect(await take(db, owner, key, 5, NOON, 'eve')).toBe(true)
   expect(await take(db, owner, 'f', 5, NOON, 'eve')).toBe(false)
   expect(await take(db, owner, 'g', 5, NOON, 'ann')).toBe(true)
 })
 
-test('all senders together cause a few times as many mails, and no more', async () => {
+test('all senders together get at most four times the limit of mails to one owner', async () => {
   const db = await freshDb('ledger')
   const taken: boolean[] = []
   for (let i = 0; i < 12; i++) taken.push(await take(db, owner, `${i}`, 2, NOON, `sender-${i}`))
@@ -78,7 +78,7 @@ test('all senders together cause a few times as many mails, and no more', async 
   expect(await take(db, owner, '0', 2, NOON, 'sender-0'), 'another try of a mail that was counted').toBe(true)
 })
 
-test('what follows a plus, and dots, make no other mailbox', async () => {
+test('dots and a plus suffix do not make another mailbox', async () => {
   const db = await freshDb('ledger')
   for (const [i, address] of ['own.er@example.com', 'owner+1@example.com', 'O.wner+x+y@EXAMPLE.com'].entries())
     expect(await take(db, address, `${i}`, 3, NOON)).toBe(true)

@@ -17,7 +17,7 @@ test.each([
   ['ann@m\u00FCnchen.de/x', 'ann@m\u00FCnchen.de/x'],
   ['J\u030Cohn@example.com', '\u01F0ohn@example.com'],
   ['first.last+tag@example.com', 'first.last+tag@example.com'],
-])('the address %j is %j', (written, normal) => {
+])('the address %j is normalised to %j', (written, normal) => {
   expect(normaliseAddress(written)).toBe(normal)
   expect(normaliseAddress(normal)).toBe(normal)
   expect(ownerRoleOf(normaliseAddress(written))).toBe(ownerRoleOf(normaliseAddress(normal)))
@@ -29,12 +29,12 @@ test.each([
   ['own.er@example.com', 'owner@example.com'],
   ['ann@fa\u00DF.de', 'ann@fass.de'],
   ['ann@munchen.de', 'ann@m\u00FCnchen.de'],
-])('%j and %j are two owners', (one, other) => {
+])('%j and %j are different owners', (one, other) => {
   expect(ownerRoleOf(normaliseAddress(one))).not.toBe(ownerRoleOf(normaliseAddress(other)))
   expect(ownerHashOf(normaliseAddress(one))).not.toBe(ownerHashOf(normaliseAddress(other)))
 })
 
-test('names of users and roles show neither the address nor what a client chose', () => {
+test('names of users and roles show neither the address nor the device id', () => {
   expect(userNameOf('_admin')).toMatch(/^device-[0-9a-f]{32}$/)
   expect(ownerRoleOf(normaliseAddress('_admin@example.com'))).toMatch(/^owner-[0-9a-f]{32}$/)
   expect(userNameOf('a')).toBe(userNameOf('a'))

@@ -1,4 +1,4 @@
-/** A document that goes the whole way on demand, through a sidecar that runs, and through one that does not. */
+/** A canary document that passes through a running sidecar on request, and fails without one. */
 import { expect, test } from 'vitest'
 import { createControl } from '../acceptance/control.ts'
 import { settingsOf } from '../acceptance/registration.ts'
@@ -21,11 +21,11 @@ function admin(): string {
 const post = (url: string, authorization?: string) =>
   fetch(`${url}/_canary`, { method: 'POST', headers: authorization === undefined ? {} : { authorization } })
 
-test('it arrives, says how long it took and by whom, and nothing of it is left', async () => {
+test('a canary reports its duration and worker, and leaves no document behind', async () => {
   const { settings, left } = await setUp()
   const sidecar = await startSidecar(settings)
   const shown = await runCommand(['canary'], settings)
-  expect(shown.stdout).toMatch(/^the canary has arrived: \d+ ms, by one$/m)
+  expect(shown.stdout).toMatch(/^the canary arrived after \d+ ms, handled by one$/m)
   const { stdout } = await runCommand(['canary', '--json'], settings)
   expect(JSON.parse(stdout)).toMatchObject({ kind: 'arrived', worker: 'one' })
 
@@ -37,7 +37,7 @@ test('it arrives, says how long it took and by whom, and nothing of it is left',
   await eventually(async () => expect(await left()).toEqual([]))
 })
 
-test('without a worker it is lost, says what it waits for, and is not handled later', async () => {
+test('without a worker, a canary is lost, reports what it waits for, and is not handled later', async () => {
   const { settings, left } = await setUp()
   await runCommand(['deploy'], settings)
   const { code, stderr } = await runCommand(['canary', '--within', '300ms'], settings)
@@ -48,7 +48,7 @@ test('without a worker it is lost, says what it waits for, and is not handled la
   expect(await runCommand(['canary', '--within', 'soon'], settings)).toMatchObject({ code: 2 })
 })
 
-test('where its handler is paused it says so', async () => {
+test('a canary reports that its handler is paused', async () => {
   const { settings } = await setUp()
   const sidecar = await startSidecar(settings)
   await runCommand(['pause', 'canary/sent'], settings)

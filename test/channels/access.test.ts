@@ -1,4 +1,4 @@
-/** Access is taken whatever stands in the way of telling so. */
+/** The sidecar revokes a member's access even where it cannot update the member's copy. */
 import { expect, test } from 'vitest'
 import { createTestCouch } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -27,7 +27,7 @@ thoroughTest('of a member who has filled his own database with what nobody can r
   await inState(couch, bobs, record._id, 'removed')
 })
 
-test('of a user whose document a cluster has taken twice', async () => {
+test('a member loses access although a cluster has written the user document twice', async () => {
   const { his, bob, removeBob } = await start()
   const users = createTestCouch().db('_users')
   const id = `org.couchdb.user:${his.user}`
@@ -44,7 +44,7 @@ test('of a user whose document a cluster has taken twice', async () => {
   })
 })
 
-test('before it is told, also of who is removed while his access is looked at', async () => {
+test('a member who is removed during a resync loses access before the copy is updated', async () => {
   const proxy = await startFaultyProxy()
   const { couch, his, bob, bobs, record, controlDb } = await startWithMember({ url: proxy.url })
   const control = couch.db(controlDb)
@@ -53,7 +53,7 @@ test('before it is told, also of who is removed while his access is looked at', 
   await inState(couch, controlDb, account._id, 'ready')
   proxy.next(
     async (exchange) => {
-      await control.put({ ...(await control.get(record._id)), members: [] }) // after the roles were read, before the copies
+      await control.put({ ...(await control.get(record._id)), members: [] }) // after the worker reads the roles, before it reads the copies
       await pass(exchange)
     },
     ({ path }) => [`/${bobs}/_bulk_get`, `/${bobs}/_all_docs`].includes(path),
@@ -67,7 +67,7 @@ test.each([
   { device_id: 'device:another' },
   { device_id: undefined },
   { owner: 'eve@example.com', type: 'user', state: 'revoked' },
-])('of a user who has written %j into the own document of `_users`', async (fields) => {
+])('a member loses access after writing %j into the own document in `_users`', async (fields) => {
   const { couch, his, bob, removeBob } = await start()
   const users = createTestCouch().db('_users')
   const id = `org.couchdb.user:${his.user}`

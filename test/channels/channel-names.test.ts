@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { databaseNameOf } from '../../sidecar/channels/channel-names.ts'
 import { addDevice, channel, createControlDb, inState, newPerson, startWorker } from './rig.ts'
 
-test('the name of a channel’s database follows from its owner’s id, not from what its members read', async () => {
+test('the name of a channel’s database follows from its owner’s user id, which members cannot read', async () => {
   const controlDb = createControlDb()
   const { couch, control } = await startWorker(controlDb)
   const [ann, bob] = [newPerson('ann'), newPerson('bob')]

@@ -4,7 +4,7 @@ import { deleteDb, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { addDevice, channel, createControlDb, inState, newPerson, rolesOf, startWithOwner, startWorker } from './rig.ts'
 
-test('a channel is made, and is on all devices of its owner', async () => {
+test('a new channel appears on all devices of its owner', async () => {
   const controlDb = createControlDb()
   const { couch } = await startWorker(controlDb)
   const ann = newPerson('ann')
@@ -33,7 +33,7 @@ test('a channel is made, and is on all devices of its owner', async () => {
   })
 })
 
-test('databases of users and channels have as many shards as is set', async () => {
+test('databases of users and channels have the configured number of shards', async () => {
   needs('node endpoints')
   const { couch, control, ann, database, own } = await startWithOwner({ config: { shards: 3 } })
   await own.put(channel(ann, 'photos'))
@@ -42,7 +42,7 @@ test('databases of users and channels have as many shards as is set', async () =
   expect((await control.info()).cluster).not.toMatchObject({ q: 3 })
 })
 
-test("a user's databases are for the user's devices alone, and none of them is a database admin", async () => {
+test("only the devices of a user can access the user's databases, and no device is a database admin", async () => {
   needs('guarded find')
   const controlDb = createControlDb()
   const { couch } = await startWorker(controlDb)
@@ -82,7 +82,7 @@ test("a user's databases are for the user's devices alone, and none of them is a
   await expect(phone.couch.db(String(name)).put({ _id: 'description', name: 'mine' })).rejects.toThrow()
 })
 
-test('each database is for exactly one role, and ruled by server admins alone: also when it is archived', async () => {
+test('each database admits exactly one role, and only server admins administer it, also when it is archived', async () => {
   const { couch, ann, own, database } = await startWithOwner()
   const securityFor = (role: string) => ({
     admins: { names: [], roles: ['_admin'] },
@@ -99,7 +99,7 @@ test('each database is for exactly one role, and ruled by server admins alone: a
   expect(await photos.security()).toEqual(securityFor('_admin'))
 })
 
-test('a device that is revoked by another one loses access at once, and alone', async () => {
+test('a device that another device revokes loses access at once, and the other device keeps it', async () => {
   const controlDb = createControlDb()
   const { couch, control } = await startWorker(controlDb)
   const ann = newPerson('ann')
@@ -118,14 +118,14 @@ test('a device that is revoked by another one loses access at once, and alone', 
   })
 })
 
-test('a user’s database that is made again, or only half of it, is that user’s, with all that is known', async () => {
+test('a user’s database recreated without its security object gets it and all its documents again', async () => {
   const { couch, control, controlDb, ann, database: name, own } = await startWithOwner()
   await own.put(channel(ann, 'photos', { data: { color: 'red' } }))
   const ready = await inState(couch, name, 'photos', 'ready')
   await inState(couch, name, 'subscription:photos', 'active')
 
   await deleteDb(name)
-  await couch.db(name).create() // as by a worker that died before it closed it to others
+  await couch.db(name).create() // as a worker leaves it that dies before it sets the security object
   const account = (await control.withPrefix('account:'))[0]!
   await eventually(async () => control.put({ ...(await control.get(account._id)), state: 'changed' }))
   await inState(couch, name, 'subscription:photos', 'active')

@@ -16,7 +16,7 @@ import { answerOf } from '../support/answers.ts'
 async function start(options: WorkerOptions = {}) {
   const all = await startWithMember(options)
   const { phone, anns, record } = all
-  /** Without what is undefined, as JSON is. */
+  /** Drops undefined fields, as JSON does. */
   const put = (doc: object) => phone.couch.db(anns).put(JSON.parse(JSON.stringify(doc)) as Doc)
   return { ...all, id: record._id, put }
 }
@@ -24,7 +24,7 @@ async function start(options: WorkerOptions = {}) {
 const exists = async (name: unknown) =>
   (await answerOf<string[]>(createTestCouch(), { path: '_all_dbs' })).includes(String(name))
 
-test('a channel that is archived is kept, and nobody reads it any more', async () => {
+test('an archived channel keeps its database, and no user can read it', async () => {
   const all = await start()
   const { couch, phone, his, anns, bobs, ready, id, put, ann, bob } = all
   await couch.db(String(ready.database)).put({ _id: 'note' })
@@ -39,7 +39,7 @@ test('a channel that is archived is kept, and nobody reads it any more', async (
   expect(await couch.db(String(ready.database)).get('note')).toMatchObject({ _id: 'note' })
 })
 
-test('a channel that is deleted is gone; made again it is another one', async () => {
+test('a deleted channel loses its database, and the channel made again gets a new one', async () => {
   const all = await start()
   const { couch, phone, anns, bobs, ready, id, put } = all
   await put({ ...ready, state: 'closing', close: 'delete' })
@@ -59,7 +59,7 @@ test('a channel that is deleted is gone; made again it is another one', async ()
 })
 
 thoroughTest(
-  'a channel that is made again is on its owner’s devices, also if what the sidecar wrote was left out',
+  'a channel made again appears on its owner’s devices, also without the fields that the sidecar wrote',
   async () => {
     const { couch, ann, anns, bob, ready, put } = await start()
     await put({ ...ready, state: 'closing', close: 'delete' })
@@ -74,7 +74,7 @@ thoroughTest(
   },
 )
 
-thoroughTest('so it is if the worker that has begun to make it dies', async () => {
+thoroughTest('a channel made again appears on its owner’s devices after the first worker dies', async () => {
   const proxy = await startFaultyProxy()
   const { couch, controlDb, ann, anns, ready, record, put } = await start({ url: proxy.url })
   await put({ ...ready, state: 'closing', close: 'delete' })
@@ -91,7 +91,7 @@ thoroughTest('so it is if the worker that has begun to make it dies', async () =
   await inState(couch, anns, 'subscription:photos', 'active')
 })
 
-test('what was refused, or was never seen, is closed at once, and nothing else is', async () => {
+test('closing a refused or unprocessed channel takes effect at once, and closes no other channel', async () => {
   const all = await start()
   const { couch, control, ann, anns, put, ready } = all
   await put(channel(ann, 'again', { name: 'photos' }))
@@ -111,31 +111,34 @@ test('what was refused, or was never seen, is closed at once, and nothing else i
   await inState(couch, anns, 'offline', 'ready')
 })
 
-thoroughTest('what is closed before anybody has said its database is closed, with that', async () => {
-  const all = await start()
-  const { couch, ann, anns, put } = all
-  /** As a device that has not heard of it yet. */
-  const close = async ({ database: _database, owner_role: _role, ...doc }: Doc) =>
-    couch.db(anns).put({ ...doc, state: 'closing', close: 'delete' })
-  await close(await couch.db(anns).get('photos'))
-  await inState(couch, anns, 'photos', 'closed')
-  await inState(couch, anns, 'subscription:photos', 'ended')
-  expect(await exists(all.ready.database)).toBe(false)
+thoroughTest(
+  'closing a channel without naming its database closes its first database, but not a later one',
+  async () => {
+    const all = await start()
+    const { couch, ann, anns, put } = all
+    /** As a device does that has not read the name of the database yet. */
+    const close = async ({ database: _database, owner_role: _role, ...doc }: Doc) =>
+      couch.db(anns).put({ ...doc, state: 'closing', close: 'delete' })
+    await close(await couch.db(anns).get('photos'))
+    await inState(couch, anns, 'photos', 'closed')
+    await inState(couch, anns, 'subscription:photos', 'ended')
+    expect(await exists(all.ready.database)).toBe(false)
 
-  const { _rev } = await couch.db(anns).get('photos')
-  await put({ ...channel(ann, 'photos'), _rev })
-  const again = await inState(couch, anns, 'photos', 'ready')
-  await close(again)
-  expect((await inState(couch, anns, 'photos', 'error')).error).toMatchObject({ code: 'no_channel' })
-  expect(await exists(again.database)).toBe(true)
-})
+    const { _rev } = await couch.db(anns).get('photos')
+    await put({ ...channel(ann, 'photos'), _rev })
+    const again = await inState(couch, anns, 'photos', 'ready')
+    await close(again)
+    expect((await inState(couch, anns, 'photos', 'error')).error).toMatchObject({ code: 'no_channel' })
+    expect(await exists(again.database)).toBe(true)
+  },
+)
 
-thoroughTest('a channel that was closed while it was being made is not made', async () => {
+thoroughTest('a channel that is closed before it is made is not made', async () => {
   const all = await start()
   const { couch, control, controlDb, ann, anns, put, record } = all
   await put({ ...channel(ann, 'called off'), state: 'closing', close: 'delete' })
   await inState(couch, anns, 'called off', 'closed')
-  // As a worker writes it that saw the document a moment before.
+  // A worker writes this record if it read the document just before.
   const { _rev, docstate: _docstate, ...fields } = record
   const database = `${String(record.database)}-other`
   const late = { ...fields, _id: `${record._id}-other`, state: 'new', database, document: 'called off' }
@@ -144,10 +147,10 @@ thoroughTest('a channel that was closed while it was being made is not made', as
   expect(await exists(database)).toBe(false)
 })
 
-thoroughTest('a name is free for another document when the one that had it is closed', async () => {
+thoroughTest('a name is free for another document after its channel is closed', async () => {
   const proxy = await startFaultyProxy()
   const { couch, controlDb, ann, anns, ready, record, put } = await start({ url: proxy.url })
-  proxy.plan(({ path }) => (path.startsWith('/_users') ? cut : undefined)) // nobody can be told
+  proxy.plan(({ path }) => (path.startsWith('/_users') ? cut : undefined)) // the worker cannot update users
   await put({ ...ready, state: 'closing', close: 'delete' })
   await inState(couch, controlDb, record._id, 'closed')
   await put(channel(ann, 'again', { name: 'photos' }))
@@ -161,12 +164,12 @@ thoroughTest('a name is free for another document when the one that had it is cl
   await inState(couch, anns, 'again', 'ready')
 })
 
-test('a closing that knows no database calls off the first life of a channel, and no later one', () => {
+test('a closing without a database calls off the first life of a channel, but no later one', () => {
   const request = { _id: 'photos', type: 'channel', state: 'closing' }
   expect([1, 2].map((life) => isCalledOff(request, life))).toEqual([true, false])
 })
 
-test('a worker that is late, and fails, leaves no database behind', async () => {
+test('a late worker that fails leaves no database behind', async () => {
   const [control, couch] = [await freshDb('control'), createTestCouch()]
   const name = uniqueName('channel-late')
   const fields = { type: 'channel_record', database: name, role: name, name: 'late', owner: 'ann@example.com' }
@@ -182,7 +185,7 @@ test('a worker that is late, and fails, leaves no database behind', async () => 
 })
 
 test.each(sample(['delete', 'archive'], 2))(
-  'what a late worker leaves of a channel that has ended (%s), and dies, ends, too',
+  'a database that a late worker recreates for an ended channel (%s) is closed after that worker dies',
   async (close) => {
     const { couch, control, anns, ready, put } = await start()
     await put({ ...ready, state: 'closing', close })
@@ -203,7 +206,7 @@ test.each(sample(['delete', 'archive'], 2))(
   },
 )
 
-test('nothing else closes a channel', async () => {
+test('an unknown value of close, a deleted document or a resync does not close a channel', async () => {
   const all = await start()
   const { couch, control, ann, anns, ready, record, put, controlDb } = all
   for (const close of [undefined, 'yes', 'DELETE']) {
@@ -216,7 +219,7 @@ test('nothing else closes a channel', async () => {
   }
   const now = (await couch.db(anns).find('photos'))!
   await expect(put({ ...now, _deleted: true })).rejects.toThrow()
-  await couch.db(anns).remove('photos', now._rev) // an admin
+  await couch.db(anns).remove('photos', now._rev) // by an admin
   const account = (await control.withPrefix('account:')).find(({ address }) => address === ann.address)!
   for (const { _id } of [account, record]) {
     await eventually(async () => control.put({ ...(await control.get(_id)), state: 'changed' }))

@@ -1,4 +1,4 @@
-/** What devices did offline to documents that have changed since, and of which a compaction has taken away what was before. */
+/** Offline changes to documents whose base revision a compaction has removed. */
 import { expect, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
 import type { Leaf, StoredDoc } from '../../sidecar/couch/documents.ts'
@@ -8,7 +8,7 @@ import { eventually } from '../support/eventually.ts'
 import { sample, thoroughTest } from '../support/thorough.ts'
 import { addDevice, channel, inState, rolesOf, startWithMember, startWithOwner } from './rig.ts'
 
-/** As replication brings it: what was done offline upon this revision, in so many steps. */
+/** An offline change to this revision after `steps` revisions, as replication sends it. */
 function offline({ _rev, docstate: _entry, ...before }: StoredDoc, change: object, steps = 1): Leaf {
   const [generation, hash] = _rev.split('-')
   const [start, made] = [Number(generation) + steps, ['c', 'b', 'a'].slice(0, steps).map((digit) => digit.repeat(32))]
@@ -18,31 +18,34 @@ function offline({ _rev, docstate: _entry, ...before }: StoredDoc, change: objec
 const leavesOf = async (database: Database, id: string) =>
   (await database.leaves(id)).filter(({ _deleted }) => _deleted !== true)
 
-thoroughTest('other members: the owner is told, and says once more what is meant', async () => {
-  needs('guarded revisions')
-  const { couch, ann, database, own } = await startWithOwner()
-  const there = couch.db(database)
-  await own.put(channel(ann, 'photos', { members: ['carl@example.com'] }))
-  const before = await inState(couch, database, 'photos', 'ready')
-  await own.put({ ...before, state: 'new', members: [] })
-  const after = await eventually(async () => {
-    const doc = await inState(couch, database, 'photos', 'ready')
-    expect(doc.members).toEqual([])
-    return doc
-  })
-  await compactAway(there, [before])
+thoroughTest(
+  'conflicting members put the channel in error with a reason, and the owner requests the members again',
+  async () => {
+    needs('guarded revisions')
+    const { couch, ann, database, own } = await startWithOwner()
+    const there = couch.db(database)
+    await own.put(channel(ann, 'photos', { members: ['carl@example.com'] }))
+    const before = await inState(couch, database, 'photos', 'ready')
+    await own.put({ ...before, state: 'new', members: [] })
+    const after = await eventually(async () => {
+      const doc = await inState(couch, database, 'photos', 'ready')
+      expect(doc.members).toEqual([])
+      return doc
+    })
+    await compactAway(there, [before])
 
-  await own.merge([offline(before, { state: 'new', members: ['carl@example.com', 'dora@example.com'] })])
-  const told = await inState(couch, database, 'photos', 'error')
-  expect(told).toMatchObject({ members: [], database: after.database, error: { code: 'changed_twice' } })
-  expect((told.error as { reason: string }).reason).toContain('dora@example.com')
-  await eventually(async () => expect(await leavesOf(there, 'photos')).toHaveLength(1))
-  const { error: _error, ...rest } = told
-  await own.put({ ...rest, state: 'new', members: ['dora@example.com'] })
-  expect(await inState(couch, database, 'photos', 'ready')).toMatchObject({ members: ['dora@example.com'] })
-})
+    await own.merge([offline(before, { state: 'new', members: ['carl@example.com', 'dora@example.com'] })])
+    const told = await inState(couch, database, 'photos', 'error')
+    expect(told).toMatchObject({ members: [], database: after.database, error: { code: 'changed_twice' } })
+    expect((told.error as { reason: string }).reason).toContain('dora@example.com')
+    await eventually(async () => expect(await leavesOf(there, 'photos')).toHaveLength(1))
+    const { error: _error, ...rest } = told
+    await own.put({ ...rest, state: 'new', members: ['dora@example.com'] })
+    expect(await inState(couch, database, 'photos', 'ready')).toMatchObject({ members: ['dora@example.com'] })
+  },
+)
 
-test.each(sample([3, 1], 2))('a closing is done, after %i steps', async (steps) => {
+test.each(sample([3, 1], 2))('a channel is closed by an offline change of %i revisions', async (steps) => {
   needs('guarded revisions')
   const { couch, ann, database, own } = await startWithOwner()
   await own.put(channel(ann, 'photos'))
@@ -56,7 +59,7 @@ test.each(sample([3, 1], 2))('a closing is done, after %i steps', async (steps) 
   await inState(couch, database, 'photos', 'closed')
 })
 
-thoroughTest('exceptions for devices are merged, and a device is revoked', async () => {
+thoroughTest('exceptions for devices are merged, and an offline revocation removes the device’s user', async () => {
   needs('guarded revisions')
   const { couch, controlDb, ann, phone, database, own } = await startWithOwner()
   const tablet = await addDevice(couch, controlDb, ann)
@@ -81,7 +84,7 @@ thoroughTest('exceptions for devices are merged, and a device is revoked', async
   expect(await couch.db('_users').find(`org.couchdb.user:${phone.user}`)).toBeDefined()
 })
 
-test('whom the owner has removed has no access, though the owner is to say something else once more', async () => {
+test('a removed member has no access while the channel waits in error for its owner', async () => {
   const { couch, control, anns, ready, record, bob, his } = await startWithMember()
   const error = { code: 'changed_twice', reason: 'others had data', at: new Date().toISOString() }
   const { docstate: _entry, ...doc } = ready
@@ -90,14 +93,14 @@ test('whom the owner has removed has no access, though the owner is to say somet
     .put({ ...doc, _rev: (await couch.db(anns).get('photos'))._rev, state: 'error', members: [], error })
   await eventually(async () => {
     const { docstate: _told, ...known } = await control.get(record._id)
-    await control.put({ ...known, state: 'changed' }) // what the handler of the request has done before
+    await control.put({ ...known, state: 'changed' }) // as the handler of the request does before
   })
   await eventually(async () => expect(await rolesOf(couch, his)).toEqual([bob.role]))
   expect(await couch.db(anns).get('photos')).toMatchObject({ state: 'error', members: [] })
 })
 
 thoroughTest(
-  'a device cannot be written off before there is one: its copy is written again, and then it can be revoked',
+  'a revocation written before its device exists is overwritten by the device’s copy, which can then be revoked',
   async () => {
     needs('guarded revisions')
     const { couch, controlDb, ann, database, own } = await startWithOwner()

@@ -20,13 +20,13 @@ const subscription = (fields: object) =>
 
 const ann = { ...bob, _id: 'account:ann', address: 'ann@example.com' } as unknown as StoredAccount
 
-/** What is written for somebody, where there is something already. */
+/** The copies that the sidecar writes for an account that already has the `there` documents. */
 function copies(account: StoredAccount, there: readonly StoredDoc[], fields: object = {}) {
   const truth = { devices: [], records: [record(fields)], revs: '' }
   return copiesOf(truth, account, 'http://couch', new Map(there.map((doc) => [doc._id, doc])))
 }
 
-/** What is written for Bob's subscription, beside a channel that is there already. */
+/** The subscription that the sidecar writes for Bob beside the existing documents. */
 const written = (there: readonly StoredDoc[], fields: object = {}) =>
   copies(bob, there, fields).find(({ type }) => type === 'subscription')
 
@@ -36,7 +36,7 @@ test.each([
   ['one that its user has ended stays so', { state: 'ended' }, undefined],
   ['one that goes on forgets that it had gone', { state: 'active', withdrawn: true }, 'active'],
   ['and else is left alone', { state: 'paused' }, undefined],
-])('of a channel that is ready: %s', (_, fields, state) => {
+])('a subscription follows its ready channel: %s', (_, fields, state) => {
   const made = written([copy({ state: 'ready', database: 'channel-1' }), ...(fields ? [subscription(fields)] : [])])
   expect(made?.state).toBe(state)
   expect(made?.withdrawn).toBeUndefined()
@@ -45,7 +45,7 @@ test.each([
 test.each([
   ['closed', { state: 'closed' }],
   ['taken from its user', { members: [] }],
-])('of a channel that is %s: it ends with it, once', (_, fields) => {
+])('the subscription to a channel that is %s ends with it, once', (_, fields) => {
   const channel = copy({ state: 'ready', database: 'channel-1' })
   for (const state of ['active', 'paused', 'invite', 'ended']) {
     const ended = written([channel, subscription({ state })], fields)
@@ -55,7 +55,7 @@ test.each([
 })
 
 test.each(['channel-1', 'channel-0'])(
-  'of a channel that has ended a member is told, whichever life he knew: %s',
+  'the copy of a member shows that the channel has ended, from any earlier life: %s',
   (database) => {
     const told = copies(bob, [copy({ state: 'ready', database })], { state: 'closed', members: [], life: 2 })
     expect(told).toMatchObject([{ _id: 'channel:1', state: 'closed' }])
@@ -70,11 +70,11 @@ test.each([
   ['closing', 'pictures', 'closed'],
   ['new', 'photos', undefined],
 ])(
-  'of a channel that has ended its owner’s document is closed if it is of that one: %s, %s',
+  'the owner’s document in state %s with the name %s is closed only if it belongs to the ended channel',
   (state, name, expected) => {
     const own = copy({ _id: 'photos', state, name, database: 'channel-1' })
     const told = copies(ann, [own], { state: 'closed' }).find(({ type }) => type === 'channel')
     expect(told?.state).toBe(expected)
-    if (told) expect(told.owner_role).toBe('owner-1') // who may make it anew
+    if (told) expect(told.owner_role).toBe('owner-1') // with this role the owner may make the channel again
   },
 )

@@ -1,4 +1,4 @@
-/** `SIDECAR_CHANNEL_DDOCS`: what channels get beside the sidecar's own design document. */
+/** `SIDECAR_CHANNEL_DDOCS`: design documents that channels get beside the sidecar's own. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -15,11 +15,11 @@ const view = (name: string, key: string) => ({
   [`${name}/views/notes/map.js`]: `export default function (doc) { if (doc.text) emit(doc.${key}) }`,
 })
 
-/** What the view `notes` answers. */
+/** The keys of the view `notes`. */
 const notes = async (couch: Couch, db: string, ddoc: string) =>
   (await viewOf(couch.db(db), ddoc, 'notes')).rows.map(({ key }) => key)
 
-test('a new channel has the design documents of all folders: their views answer its devices', async () => {
+test('a new channel gets the design documents of all folders, and its devices can query their views', async () => {
   const channelDdocs = [ddocFolder(view('by-text', 'text')), ddocFolder(view('by-color', 'color'))]
   const { couch, phone, ann, own, database } = await startWithOwner({ config: { channelDdocs } })
   await own.put(channel(ann, 'photos'))
@@ -32,7 +32,7 @@ test('a new channel has the design documents of all folders: their views answer 
   expect(await couch.db(database).find('_design/by-text'), 'only channels').toBeUndefined()
 })
 
-thoroughTest('deploy makes no database for a channel that has lost its own', async () => {
+thoroughTest('deploy does not recreate the missing database of a channel', async () => {
   const { couch, controlDb, ann, own, database } = await startWithOwner()
   await own.put(channel(ann, 'photos'))
   const name = String((await inState(couch, database, 'photos', 'ready')).database)
@@ -42,7 +42,7 @@ thoroughTest('deploy makes no database for a channel that has lost its own', asy
   await expect(couch.db(name).info()).rejects.toMatchObject({ code: 'not_found' })
 })
 
-test('deploy brings what has changed into the channels that are there, and into no archived one', async () => {
+test('deploy updates the design documents of existing channels, but not of archived ones', async () => {
   const folder = ddocFolder(view('by', 'text'))
   const { couch, controlDb, phone, ann, own, database } = await startWithOwner({ config: { channelDdocs: [folder] } })
   for (const _id of ['photos', 'diary', 'old']) await own.put(channel(ann, _id))
@@ -61,7 +61,7 @@ test('deploy brings what has changed into the channels that are there, and into 
     writeFileSync(join(folder, path), text)
   }
   const settings = { COUCHDB_URL: couchUrl(), SIDECAR_CONTROL_DB: controlDb, SIDECAR_CHANNEL_DDOCS: folder }
-  const { code, stdout } = await runCommand(['deploy'], settings) // it says on stderr how far it is, where it takes its time
+  const { code, stdout } = await runCommand(['deploy'], settings) // a slow deploy reports its progress on stderr
   expect(code).toBe(0)
   expect(stdout.match(new RegExp(`^${photos}$`, 'gm')), 'told of once').toHaveLength(1)
   for (const db of [photos!, diary!]) {

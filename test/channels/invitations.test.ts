@@ -25,7 +25,7 @@ const linesOf = async (control: Database, ledger: string, { address }: Person) =
   ((await control.find(`invitations:${ledger}-${ownerHashOf(normaliseAddress(address))}`))?.mails ??
     []) as readonly unknown[]
 
-test('an invitation for which there is no room waits, and is sent when there is', async () => {
+test('an invitation over the owner’s quota waits, and is sent when the quota allows it', async () => {
   const strangers = [newPerson('bob'), newPerson('carl')]
   const { control, mails, ann } = await start(1, ...strangers)
   const invitations = await inStates(control, 'sent', 'waiting')
@@ -36,14 +36,14 @@ test('an invitation for which there is no room waits, and is sent when there is'
   expect(await linesOf(control, 'to', other)).toEqual([])
 
   const ledger = await control.get(`invitations:by-${ownerHashOf(normaliseAddress(ann.address))}`)
-  await control.put({ ...ledger, mails: [] }) // an hour later
+  await control.put({ ...ledger, mails: [] }) // as if an hour had passed
   const docstate = { state: 'waiting', timeout_at: new Date().toISOString() }
   await control.put({ ...waiting, docstate })
   await inStates(control, 'sent', 'sent')
   expect(mails.map(({ to }) => to).sort()).toEqual(strangers.map(({ address }) => address).sort())
 })
 
-test('an invitation that finds no room at its member takes none of its owner', async () => {
+test('an invitation that its member’s quota refuses does not use the owner’s quota', async () => {
   const bob = newPerson('bob')
   const { control, ann, own } = await start(20)
   const at = new Date().toISOString()
@@ -54,7 +54,7 @@ test('an invitation that finds no room at its member takes none of its owner', a
   expect(await linesOf(control, 'by', ann)).toEqual([])
 })
 
-test.each(['needless', 'error'])('an invitation that has ended as %s begins anew with the next one', async (state) => {
+test.each(['needless', 'error'])('an invitation in state %s starts again with the next request', async (state) => {
   const { control, controlDb, couch, own } = await start(0, newPerson('bob'))
   const [waiting] = await inStates(control, 'waiting')
   const { docstate: _docstate, ...ended } = waiting!
@@ -65,7 +65,7 @@ test.each(['needless', 'error'])('an invitation that has ended as %s begins anew
 })
 
 test.each(['see evil.example', 'https://evil', 'call eve@example.com'])(
-  'no one is invited to a channel by a name that speaks in the mail: %s',
+  'a channel whose name contains a link or an address sends no invitation: %s',
   async (name) => {
     const { couch, control, ann, own, mails } = await startWithOwner()
     await own.put(channel(ann, 'photos', { name, members: [newPerson('bob').address] }))

@@ -6,7 +6,7 @@ import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 
 const bob = 'bob@example.com'
 const account = { address: bob } as StoredAccount
-/** Oldest first, as an account has them. */
+/** Records, oldest first, as in an account. */
 const by = (owner: string, at = 0, fields: object = {}) =>
   ({
     _id: `channel:${owner}-${at}`,
@@ -24,11 +24,11 @@ const subscription = ({ _id }: StoredRecord, state: string, fields: object = {})
     { _id: `subscription:${_id}`, type: 'subscription', state, ...fields } as unknown as StoredDoc,
   ] as const
 
-test('few invitations are all shown', () => {
+test('up to fifty invitations are all shown', () => {
   expect(invitedTo(strangers(50), account, new Map()).hidden.size).toBe(0)
 })
 
-test('of many from strangers the last are shown, also where they had been shown before', () => {
+test('only the newest fifty invitations from strangers are shown, even if older ones were shown before', () => {
   const records = strangers(100)
   const there = new Map(records.slice(0, 50).map((record) => subscription(record, 'invite')))
   const { hidden } = invitedTo(records, account, there)
@@ -40,7 +40,7 @@ test('of many from strangers the last are shown, also where they had been shown 
   )
 })
 
-test('a hundred strangers do not hide who is known, nor what was taken', () => {
+test('a hundred strangers do not hide accepted channels or invitations from known owners', () => {
   const [taken, friends, members] = [by('ann@example.com', 1), by('ann@example.com', 2), by('carl@example.com')]
   const own = by(bob, 0, { members: ['carl@example.com'] })
   const records = [taken, friends, members, own, ...strangers(100)]
@@ -49,12 +49,12 @@ test('a hundred strangers do not hide who is known, nor what was taken', () => {
   expect([hidden.size, answered]).toEqual([52, 1])
 })
 
-test('one stranger, by any spelling of an address, has five places', () => {
+test('one stranger has five places for all spellings of an address', () => {
   const records = Array.from({ length: 20 }, (_, at) => by(`eve+${at}@example.com`, at))
   expect(invitedTo(records, account, new Map()).hidden.size).toBe(15)
 })
 
-test('an invitation that went with its channel, or was put away for want of room, is not answered', () => {
+test('an invitation that was withdrawn with its channel, or is still open, does not count as answered', () => {
   const record = by('ann@example.com')
   const answers = (state: string, fields?: object) =>
     invitedTo([record], account, new Map([subscription(record, state, fields)])).answered
@@ -63,6 +63,6 @@ test('an invitation that went with its channel, or was put away for want of room
   ])
 })
 
-test('beyond what a person could look through they are forgotten', () => {
+test('invitations beyond 550 are forgotten', () => {
   expect(invitedTo(strangers(700), account, new Map()).forgotten.size).toBe(150)
 })

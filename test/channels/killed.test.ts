@@ -1,6 +1,6 @@
 /**
- * A worker that dies: from its n-th write on it reaches CouchDB no more, which has taken that write. Another one takes
- * over, which knows nothing of it. For every n of all that is done for a channel in its life.
+ * A worker dies: after its n-th write it cannot reach CouchDB. CouchDB stores that write. Another worker without any
+ * knowledge of it takes over. The test runs for every n in the life of a channel.
  */
 import { expect, test } from 'vitest'
 import type { DbName } from '../../sidecar/accounts/account-names.ts'
@@ -21,7 +21,9 @@ const TOGETHER = 4
 const isWrite = ({ method, path }: SeenRequest): boolean =>
   !['GET', 'HEAD'].includes(method) && !/\/(_all_docs|_local_docs|_bulk_get|_dbs_info|_local\/.*)$/.test(path)
 
-/** All of a channel's life, with the first worker dead after so many writes. Resolves with how many it could make. */
+/**
+ * Runs the whole life of a channel; the first worker dies after `writes` writes. Resolves with the number of writes.
+ */
 async function live(writes: number): Promise<number> {
   const controlDb = createControlDb()
   const proxy = await startFaultyProxy()
@@ -80,7 +82,7 @@ async function liveWith(controlDb: string, mails: readonly Message[]): Promise<v
   await eventually(async () => {
     const made = (await couch.db(controlDb).withPrefix('')).map(({ type, state }) => `${String(type)} ${String(state)}`)
     const accounts = made.filter((one) => one.startsWith('account'))
-    expect(accounts).toEqual(['account ready', 'account ready']) // not of carl, who never came
+    expect(accounts).toEqual(['account ready', 'account ready']) // none for Carl, who never registered
     expect(made.filter((one) => one.startsWith('channel_record'))).toEqual(['channel_record closed'])
     expect(made.filter((one) => one.endsWith(' error'))).toEqual([])
   })
@@ -89,8 +91,8 @@ async function liveWith(controlDb: string, mails: readonly Message[]): Promise<v
 const namesOf = (couch: Couch) => answerOf<string[]>(couch, { path: '_all_dbs' })
 
 /**
- * Lists the databases that have come for this control database, whether a record names them or not: of users by their
- * names, of channels by those that follow from a user's id, and by what stands in them.
+ * Lists the new databases of this control database, with or without a record. User databases are known by their names;
+ * channels by the names that follow from a user id, and by their description.
  */
 const listOurs = (couch: Couch, controlDb: string, owner: Person, before: readonly string[]) => async () => {
   const names = (await namesOf(couch)).filter((name) => !before.includes(name))
@@ -105,7 +107,7 @@ const listOurs = (couch: Couch, controlDb: string, owner: Person, before: readon
   return [...ours.flat(), ...users.sort()]
 }
 
-test('wherever a worker dies, another one finishes: one database, no access too many, no mail twice', async () => {
+test('another worker finishes after a death at any write: one database, no extra access, no mail twice', async () => {
   const writes = await live(Infinity)
   expect(writes).toBeGreaterThan(20)
   const steps = [

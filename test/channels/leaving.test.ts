@@ -1,4 +1,4 @@
-/** What a user may do against those who make him a member. */
+/** Protection for users against owners who make them members. */
 import { expect, test } from 'vitest'
 import { normaliseAddress } from '../../sidecar/accounts/owner.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
@@ -18,7 +18,7 @@ import {
 
 type Fields = StoredDoc & { readonly docstate?: unknown; readonly error?: unknown }
 
-/** Changes it as a person would: without what the sidecar notes, and again after a conflict. */
+/** Changes a document as a user does: without the sidecar's fields, and again after a conflict. */
 const change = (db: Database, id: string, fields: object) =>
   eventually(async () => {
     const { docstate: _entry, error: _error, ...doc } = await db.get<Fields>(id)
@@ -34,7 +34,7 @@ async function start() {
   return { ...all, own, id, write, database }
 }
 
-test('a member leaves: without access, also if the owner names him again, until he comes back', async () => {
+test('a member who leaves has no access, even if the owner adds the member again, until the member rejoins', async () => {
   const { couch, bob, his, bobs, phone, anns, record, ready, write, database, id } = await start()
   await eventually(() => database.info())
   await write('left')
@@ -59,7 +59,7 @@ test('a member leaves: without access, also if the owner names him again, until 
   await eventually(async () => expect(await couch.db(anns).get('photos')).not.toHaveProperty('left'))
 })
 
-test('an invitation is declined for good by leaving; a channel of one’s own is not left', async () => {
+test('leaving an invitation declines it for good, and an owner cannot leave an own channel', async () => {
   const { couch, his, bobs, phone, anns, record, ready, write } = await start()
   expect(await couch.db(bobs).get(`subscription:${record._id}`)).toMatchObject({ state: 'invite' })
   await write('left')
@@ -70,7 +70,7 @@ test('an invitation is declined for good by leaving; a channel of one’s own is
   expect((await couch.db(record.database as string).info()).db_name).toBe(record.database)
 })
 
-test('a hundred strangers do not fill the list of invitations: who is known gets in, and what is answered makes room', async () => {
+test('a hundred strangers do not fill the list of invitations, and an invitation from a known owner is shown', async () => {
   const controlDb = createControlDb()
   const { couch, control } = await startWorker(controlDb)
   const [ann, bob] = [newPerson('ann'), newPerson('bob')]

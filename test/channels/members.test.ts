@@ -11,7 +11,7 @@ import {
   startWorker,
 } from './rig.ts'
 
-test('a member is invited, accepts, is removed, and invited again', async () => {
+test('a member is invited, accepts, is removed and is invited again', async () => {
   const controlDb = createControlDb()
   const { couch, mails } = await startWorker(controlDb)
   const [ann, bob] = [newPerson('ann'), newPerson('bob')]
@@ -45,7 +45,7 @@ test('a member is invited, accepts, is removed, and invited again', async () => 
   expect(mails).toEqual([])
 })
 
-test('a member’s copy follows the owner’s document: new members, new data, and none any more', async () => {
+test('a member’s copy follows the owner’s document: new members, new data, removed data', async () => {
   const { couch, ann, bob, phone, his, anns, bobs, record } = await startWithMember()
   const both = [bob.address, newPerson('carl').address].sort()
   const invite = await inState(his.couch, bobs, `subscription:${record._id}`, 'invite')
@@ -66,7 +66,7 @@ test('a member’s copy follows the owner’s document: new members, new data, a
   expect(await couch.db(bobs).get(`subscription:${record._id}`)).toMatchObject({ state: 'active' })
 })
 
-test('who has no device yet gets one mail, and finds the channel when he has one', async () => {
+test('a member without a device gets one mail, and sees the channel after registering a device', async () => {
   const controlDb = createControlDb()
   const { couch, mails, control } = await startWorker(controlDb)
   const [ann, bob] = [newPerson('ann'), newPerson('bob')]
@@ -88,7 +88,7 @@ test('who has no device yet gets one mail, and finds the channel when he has one
   expect(mails.filter(({ to }) => to === bob.address)).toHaveLength(1)
 })
 
-test('a member cannot change the channel, nor invite himself to another', async () => {
+test('a member cannot change the channel or join another channel without an invitation', async () => {
   const controlDb = createControlDb()
   const { couch } = await startWorker(controlDb)
   const [ann, bob] = [newPerson('ann'), newPerson('bob')]

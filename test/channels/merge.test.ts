@@ -12,11 +12,11 @@ import { addDevice, channel, createControlDb, inState, newPerson, startWorker } 
 
 const stored = (fields: object) => ({ _id: 'a', _rev: '1-a', ...fields }) as StoredDoc
 
-/** As the engine merges what a device has sent with what is there: which of them counts is for it to say. */
+/** Merges branches as the engine does. The merge function decides which branch counts. */
 function merge(
   branches: readonly [StoredDoc, StoredDoc],
   base?: StoredDoc,
-  baseRev: string | null = '1-a', // compacted away, where there is no base
+  baseRev: string | null = '1-a', // the base was compacted away, if `base` is missing
   machines: Machines = userMachines,
 ): Doc {
   const [shown, leaf] = branches
@@ -30,9 +30,9 @@ function merge(
   return fold(shown, [{ leaf, base, ...(baseRev !== null && { baseRev }) }], { machine, resolver, onFault })
 }
 
-/** Whichever of the two CouchDB shows. */
+/** Merges in both orders, whichever branch CouchDB shows. */
 function eitherWay(one: StoredDoc, other: StoredDoc, base: StoredDoc | undefined | null, expected: object): void {
-  const begin: [(StoredDoc | undefined)?, null?] = base === null ? [undefined, null] : [base] // they never were one
+  const begin: [(StoredDoc | undefined)?, null?] = base === null ? [undefined, null] : [base] // the branches have no common ancestor
   for (const revs of [
     ['5-a', '5-b'],
     ['5-b', '5-a'],
@@ -53,11 +53,11 @@ test.each([
   ['the owner has changed the members', { members: ['b'] }, { state: 'new', members: ['b'] }],
   ['the owner has changed the data', { data: { color: 'red' } }, { state: 'new', members: [], data: { color: 'red' } }],
   ['nobody has changed anything', {}, { state: 'ready', members: [] }],
-])('a channel that was written twice is asked for anew if %s', (_, change, expected) => {
+])('two branches of a channel merge into the right state: %s', (_, change, expected) => {
   eitherWay(ready, stored({ ...asked, ...change }), asked, { ...expected, database: 'channel-1' })
 })
 
-describe('a channel that somebody closes', () => {
+describe('a channel that a device closes', () => {
   const closing = stored({ ...ready, state: 'closing', close: 'delete' })
   const closed = stored({ ...closing, state: 'closed' })
 
@@ -65,27 +65,27 @@ describe('a channel that somebody closes', () => {
     ['while its members are changed', closing, stored({ ...ready, state: 'new', members: ['b'] })],
     ['while they are being told', closing, stored({ ...ready, state: 'accepted', members: ['b'] })],
     ['and who edits it offline comes late', closed, stored({ ...ready, state: 'new', members: ['b'] })],
-  ])('is closed: %s', (_, one, other) => {
+  ])('a closing wins over a concurrent change: %s', (_, one, other) => {
     eitherWay(one, other, ready, { state: one.state, close: 'delete', database: 'channel-1' })
     eitherWay(one, other, undefined, { state: one.state, close: 'delete', database: 'channel-1' })
   })
 
-  test('in two ways is archived', () => {
+  test('two different closings archive the channel', () => {
     eitherWay(closing, stored({ ...closing, close: 'archive' }), ready, { state: 'closing', close: 'archive' })
   })
 
-  test('and makes again, is another one: a closing that comes late is of the one before', () => {
+  test('a late closing of the earlier life does not close the channel made again', () => {
     eitherWay(closing, again, ready, { state: 'ready', database: 'channel-2' })
     eitherWay(closing, again, undefined, { state: 'new', database: 'channel-2' })
     eitherWay(closed, stored({ ...closed, state: 'new' }), closing, { state: 'new' })
   })
 
-  test('and makes again has nothing of what was requested of the one before', () => {
+  test('a channel made again ignores late requests for the earlier life', () => {
     const late = stored({ ...ready, state: 'new', members: ['bob@example.com'] })
     eitherWay(late, again, ready, { state: 'ready', database: 'channel-2', members: [] })
   })
 
-  test('is closed for its record, too, whatever was written beside it', () => {
+  test('a closed record stays closed, with any concurrent change beside it', () => {
     const record = stored({ type: 'channel_record', state: 'changed', life: 1, members: ['b'], former: [] })
     const end = stored({ ...record, state: 'closing', close: 'delete' })
     eitherWay(stored({ ...record, state: 'ready' }), end, record, { state: 'closing', close: 'delete' })
@@ -108,46 +108,46 @@ test.each([
   })
 })
 
-test('a request that the sidecar has not seen is asked for anew, also of a channel that was refused', () => {
+test('an unprocessed request is handled again, also for a refused channel', () => {
   const refused = stored({ ...asked, state: 'error', error: { code: 'bad_channel', reason: 'r', at: 't' } })
   const merged = merge([refused, stored({ ...asked, members: ['b'] })], asked)
   expect(merged).toMatchObject({ state: 'new', members: ['b'] })
   expect(merged).not.toHaveProperty('error')
 })
 
-describe('where nobody knows what was changed, since CouchDB has compacted it away,', () => {
+describe('a merge without the base revision, which CouchDB has compacted away', () => {
   const at = '1970-01-01T00:00:00.000Z'
   const told = (reason: string) => ({ code: 'changed_twice', reason: expect.stringContaining(reason) as string, at })
   const late = (fields: object) => stored({ ...ready, state: 'new', ...fields })
 
-  test('a member who was removed does not come back, and the owner is told', () => {
+  test('a removed member stays removed, and the channel goes to error with the other list', () => {
     const now = stored({ ...ready, members: ['carl'] })
     eitherWay(now, late({ members: ['bob', 'carl'] }), undefined, {
       ...{ state: 'error', members: ['carl'], database: 'channel-1', error: told('had members: ["bob","carl"]') },
     })
   })
 
-  test('what is requested by both is no reason to ask', () => {
+  test('members that both branches request cause no error', () => {
     const now = stored({ ...ready, members: ['carl', 'dora'] })
     eitherWay(now, late({ members: ['Dora', 'carl', 'dora'] }), undefined, { state: 'ready' })
-    eitherWay(now, stored({ ...ready, state: 'accepted' }), undefined, { database: 'channel-1' }) // of a cluster
+    eitherWay(now, stored({ ...ready, state: 'accepted' }), undefined, { database: 'channel-1' }) // as in a cluster
     eitherWay(now, stored({ ...ready, state: 'removed' }), undefined, { state: 'ready', members: ['carl', 'dora'] })
   })
 
-  test('of two requests that the sidecar has not seen, those on both lists are members', () => {
+  test('two unprocessed requests keep only the members on both lists', () => {
     eitherWay(late({ members: ['bob', 'carl'] }), late({ members: ['carl', 'dora'] }), undefined, {
       ...{ state: 'new', members: ['carl'] },
     })
   })
 
-  test('what was requested of an earlier life counts for nothing', () => {
+  test('a request for an earlier life is ignored', () => {
     const request = late({ members: ['bob'] })
     const closed = stored({ ...again, state: 'closed', close: 'archive' })
     eitherWay(closed, request, undefined, { state: 'closed', database: 'channel-2', members: [] })
     eitherWay(again, request, undefined, { state: 'new', database: 'channel-2', members: [] })
   })
 
-  test('whatever is told is whole characters, however long it is', () => {
+  test('a long reason is cut between whole characters', () => {
     for (const length of [0, 1]) {
       const request = late({ data: { text: `${'x'.repeat(285 + length)}${'🎉'.repeat(500)}` } })
       const { error } = merge([ready, request]) as unknown as { error: { reason: string } }
@@ -155,7 +155,7 @@ describe('where nobody knows what was changed, since CouchDB has compacted it aw
     }
   })
 
-  test('the owner is told of all that was requested', () => {
+  test('the reason lists all conflicting requests', () => {
     const first = stored({ ...merge([ready, late({ members: ['bob'] })]), _rev: '6-a' })
     const error = { code: 'changed_twice', reason: expect.stringMatching(/bob.*carl/) as string, at }
     for (const base of [undefined, ready])
@@ -164,12 +164,12 @@ describe('where nobody knows what was changed, since CouchDB has compacted it aw
   })
 })
 
-describe('of two that were made apart, on devices that did not know of each other,', () => {
+describe('a merge of two channels made apart, with no common ancestor', () => {
   const at = '1970-01-01T00:00:00.000Z'
   const bobs = stored({ ...asked, members: ['bob'], data: { color: 'red' } })
   const eves = stored({ ...asked, members: ['eve'], data: { icon: 'sun' } })
 
-  test('who is on either list is a member, whether or not the sidecar has seen one of them', () => {
+  test('members of both branches are members, with or without a branch that the sidecar has processed', () => {
     for (const one of [bobs, stored({ ...ready, members: ['bob'], data: { color: 'red' } })])
       eitherWay(one, eves, null, {
         ...{
@@ -181,11 +181,11 @@ describe('of two that were made apart, on devices that did not know of each othe
       })
   })
 
-  test('nothing is asked for anew where the other requests nothing more', () => {
+  test('a branch without new requests does not start the channel again', () => {
     eitherWay(stored({ ...ready, members: ['bob'] }), stored({ ...asked, members: ['Bob'] }), null, { state: 'ready' })
   })
 
-  test('one that has another name is another channel, of which the owner is told', () => {
+  test('another name puts the channel in error, with the other request in the reason', () => {
     const other = stored({ ...eves, name: 'pictures' })
     const code = 'changed_twice'
     eitherWay(ready, other, null, {
@@ -196,7 +196,7 @@ describe('of two that were made apart, on devices that did not know of each othe
   })
 })
 
-test('exceptions that several devices have made are all kept', () => {
+test('exceptions of several devices are all kept', () => {
   const base = stored({ type: 'subscription', state: 'active', devices: { a: 'paused', b: 'paused' } })
   const ours = stored({ ...base, devices: { a: 'paused', b: 'paused', c: 'paused' } })
   const theirs = stored({ ...base, devices: { a: 'active', d: 'paused' } })
@@ -206,7 +206,7 @@ test('exceptions that several devices have made are all kept', () => {
   expect(mergeSubscription(none)).not.toHaveProperty('devices')
 })
 
-test('accounts and records that were written twice are looked at again, with all that either knew', () => {
+test('accounts and records with conflicts are resynced with the fields of both branches', () => {
   const account = stored({ type: 'account', state: 'ready', devices: ['a'], channels: [], user_id: 'user-1' })
   const other = stored({ ...account, devices: ['b'], channels: ['c'], user_id: 'user-2', database: 'userdb-2' })
   expect(mergeAccount({ ours: account, theirs: other, base: undefined })).toMatchObject({
@@ -219,7 +219,7 @@ test('accounts and records that were written twice are looked at again, with all
   })
 })
 
-test('members that were changed offline, while the sidecar wrote the channel, are members in the end', async () => {
+test('members changed offline, while the sidecar writes the channel, become members', async () => {
   const controlDb = createControlDb()
   const { couch } = await startWorker(controlDb)
   const [ann, bob] = [newPerson('ann'), newPerson('bob')]
@@ -238,7 +238,7 @@ test('members that were changed offline, while the sidecar wrote the channel, ar
   expect(await inState(couch, anns, 'photos', 'ready')).toMatchObject({ members: [bob.address] })
 })
 
-test('a closing that was meant for the channel before does not close the one that was made again', async () => {
+test('a late closing of the earlier life does not close the channel made again, in the database', async () => {
   const controlDb = createControlDb()
   const { couch } = await startWorker(controlDb)
   const ann = newPerson('ann')
@@ -264,7 +264,7 @@ test('a closing that was meant for the channel before does not close the one tha
   expect((await couch.db(String(second.database)).info()).db_name).toBe(second.database)
 })
 
-test('each who is invited by one of two devices that made the same channel offline is a member', async () => {
+test('members of both documents get access when two devices make the same channel offline', async () => {
   const controlDb = createControlDb()
   const { couch } = await startWorker(controlDb)
   const [ann, bob, eve] = [newPerson('ann'), newPerson('bob'), newPerson('eve')]

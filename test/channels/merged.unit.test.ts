@@ -1,4 +1,4 @@
-/** What holds of the merging of any branches of a channel, by generated ones. */
+/** Properties of merging any branches of a channel, checked with generated branches. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { userMachines } from '../../ddocs/machines.ts'
@@ -13,7 +13,7 @@ const requests = fc.record({
   members: fc.subarray(people),
   data: fc.dictionary(fc.constantFrom('color', 'icon'), fc.constantFrom('red', 'sun')),
 })
-/** Made by a device; seen by the sidecar, or not. */
+/** Made by a device, with or without processing by the sidecar. */
 const made = requests.chain((request) =>
   fc.constantFrom(
     { ...request, state: 'new' },
@@ -36,7 +36,7 @@ const stored = (fields: object, rev: string): StoredDoc => ({
   ...{ _id: 'photos', _rev: rev, type: 'channel', name: 'photos', owner: 'ann@example.com' },
   ...fields,
 })
-/** Of as many branches: no two alike. */
+/** As many different revisions as branches. */
 const revs = (count: number) =>
   fc.uniqueArray(fc.tuple(fc.integer({ min: 1, max: 9 }), fc.constantFrom(...'abcdef')), {
     ...{ minLength: count, maxLength: count, selector: (rev) => rev.join('-') },
@@ -48,7 +48,7 @@ const strict: Pick<FoldOptions, 'resolver' | 'onFault'> = {
     throw new Error('the resolver failed', { cause: fault })
   },
 }
-/** Of a branch in a state that is none the resolver may make another: then it does not count. */
+/** Ignores the fault of the resolver when a branch has an unknown state; that branch does not count. */
 const lenient: typeof strict = { resolver, onFault: () => undefined }
 const foolish: typeof strict = { ...lenient, resolver: ({ theirs }: Conflict) => ({ ...theirs, state: 'bogus' }) }
 
@@ -71,7 +71,7 @@ const plain = ({ members, _rev: _, ...doc }: Doc & { members?: unknown }) => {
   return { ...doc, members: [...((members as string[] | undefined) ?? [])].sort() }
 }
 
-test('of channels that were made apart all members are united, whichever is shown, and merging again changes nothing', () => {
+test('a merge of channels made apart unites all members, in any order, and a second merge changes nothing', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 2, max: 4 }).chain((count) => branchesOf(made, count)),
@@ -87,7 +87,7 @@ test('of channels that were made apart all members are united, whichever is show
   )
 })
 
-test('two branches make the same document, whichever of them is shown', () => {
+test('two branches merge into the same document, whichever branch is shown', () => {
   fc.assert(
     fc.property(
       branchesOf(anyState, 2),
@@ -101,7 +101,7 @@ test('two branches make the same document, whichever of them is shown', () => {
   )
 })
 
-test('no merge leads into a state that is none, also of branches that are in one', () => {
+test('a merge never leads to an unknown state, even if a branch has one', () => {
   const any = fc.oneof(
     anyState,
     requests.map((request) => ({ ...request, state: 'bogus' })),

@@ -1,4 +1,4 @@
-/** Workers that keep accounts and channels in a control database of the test's own, and devices of people. */
+/** Workers that handle accounts and channels in the test's own control database, and devices of users. */
 import { randomBytes } from 'node:crypto'
 import { normaliseAddress } from '../../sidecar/accounts/owner.ts'
 import pino from 'pino'
@@ -26,12 +26,12 @@ import { eventually } from '../support/eventually.ts'
 
 const PASSWORD = 'only for this test'
 
-/** Of the only worker. Two of them do everything twice. */
+/** For the only worker. Two workers with this partitioning do everything twice. */
 const undivided: Partitioning = {
   ...{ of: () => everything, whole: () => everything, known: Promise.resolve(), onChange: () => undefined },
 }
 
-/** A control database that nobody looks after yet; it goes with the test, and all databases with it. */
+/** A control database without a worker; the test removes it with all its databases at the end. */
 export function createControlDb(): string {
   const controlDb = uniqueName('control')
   onTestFinished(async () => {
@@ -45,7 +45,7 @@ export function createControlDb(): string {
 export interface WorkerOptions {
   readonly url?: string
   readonly config?: Partial<Config>
-  /** Mails that were sent; default: an array of its own. */
+  /** Sent mails; default: a new array. */
   readonly mails?: Message[]
 }
 
@@ -87,7 +87,13 @@ export async function startWorker(
       log,
       reads: 32,
     },
-    ...{ databases: patternsOf(settings), jobOf: tables.of, events, areTold: () => false, lookAgainMs: [200, 200] },
+    ...{
+      databases: patternsOf(settings),
+      jobOf: tables.of,
+      events,
+      hasDatabaseEvents: () => false,
+      lookAgainMs: [200, 200],
+    },
     mailer: { forEntry: ({ done }) => ({ done, send }) },
     workers: createRegistry({ database: couch.db(controlDb), events, clock, random: Math.random, log }),
     ...{ partitioning: undivided, countsOf: createDatabaseCounters(patternsOf(settings)).of, leaseMs: 2000 },
@@ -113,7 +119,7 @@ export const newPerson = (name: string): Person => {
   return { address, role: ownerRoleOf(normaliseAddress(address)) }
 }
 
-/** A device of somebody, confirmed: what registration leaves behind, without its mails. */
+/** A confirmed device, as registration leaves it, without its mails. */
 export async function addDevice(
   couch: Couch,
   controlDb: string,
@@ -144,7 +150,7 @@ export async function addDevice(
 
 export type TestDevice = Awaited<ReturnType<typeof addDevice>>
 
-/** The name of somebody's control database, as soon as it is there and told. */
+/** The name of a user's control database, once the account is ready. */
 export async function databaseOf(couch: Couch, controlDb: string, address: string): Promise<string> {
   return eventually(async () => {
     const accounts = await couch.db(controlDb).withPrefix('account:')
@@ -159,7 +165,7 @@ export const channel = (person: Person, _id: string, fields: object = {}): Doc =
   ...fields,
 })
 
-/** Ann has a device, whose database is told; one worker has brought it about. */
+/** Ann has a device and a ready control database; one worker is running. */
 export async function startWithOwner(options: WorkerOptions = {}) {
   const controlDb = createControlDb()
   const worker = await startWorker(controlDb, options)
@@ -169,7 +175,7 @@ export async function startWithOwner(options: WorkerOptions = {}) {
   return { ...worker, controlDb, ann, phone, database, own: phone.couch.db(database) }
 }
 
-/** Ann has a channel, Bob is its member, each has a device; one worker has brought it all about. */
+/** Ann has a channel with the member Bob, and each has a device; one worker is running. */
 export async function startWithMember(options: WorkerOptions = {}) {
   const controlDb = createControlDb()
   const worker = await startWorker(controlDb, options)

@@ -1,4 +1,4 @@
-/** What a device that was stolen sends into its owner's database: it is its owner's until it is revoked, and may write there. */
+/** Writes of a stolen device into its owner's database, where it may write until it is revoked. */
 import { expect, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
 import type { Doc, StoredDoc } from '../../sidecar/couch/documents.ts'
@@ -12,7 +12,7 @@ async function start() {
   return { ...all, ready: await inState(couch, own.name, 'photos', 'ready') }
 }
 
-/** By replication, as long as it likes: no guard sees what it stands beside. */
+/** Sends a branch of any length by replication; the guard does not see the branch beside it. */
 async function send(own: Database, doc: Doc & { _id: string }, length: number): Promise<void> {
   const ids = Array.from({ length }, (_, at) => `${'e'.repeat(30)}${String(10 + at)}`)
   await own.merge([{ ...doc, _rev: `${length}-${ids[0]!}`, _revisions: { start: length, ids } }])
@@ -28,7 +28,7 @@ async function close(own: Database): Promise<void> {
 test.each([
   ['a document of the app’s', { type: 'note', text: 'mine' }],
   ['a subscription', { type: 'subscription', state: 'paused', channel_id: 'photos' }],
-])('%s in the place of a channel takes nothing away: its owner closes the channel', async (_, fields) => {
+])('%s in the place of a channel is merged away, and the owner can close the channel', async (_, fields) => {
   const { couch, own, ready } = await start()
   await send(own, { _id: 'photos', ...fields }, 30)
   await eventually(async () => {
@@ -41,14 +41,14 @@ test.each([
   await inState(couch, own.name, 'photos', 'closed')
 })
 
-test('a channel that is in a state that is none is closed by its owner', async () => {
+test('the owner can close a channel in an unknown state', async () => {
   const { couch, own, ready } = await start()
   await couch.db(own.name).put({ ...ready, state: 'paused' })
   await close(own)
   await inState(couch, own.name, 'photos', 'closed')
 })
 
-test('a channel that is in a state that is none, or no channel, is mended when its account is looked at', async () => {
+test('a resync of the account repairs a channel in an unknown state or of another type', async () => {
   const { couch, control, own, ready } = await start()
   for (const wedged of [
     { ...ready, state: 'paused' },
@@ -62,7 +62,7 @@ test('a channel that is in a state that is none, or no channel, is mended when i
   }
 })
 
-test('nothing but a subscription can be made under the id of one', async () => {
+test('only a subscription can be made under the id of a subscription', async () => {
   const { own } = await start()
   for (const fields of [{ type: 'note' }, { type: 'channel', state: 'new' }, {}])
     await expect(own.put({ _id: 'subscription:music', ...fields })).rejects.toThrow(/subscriptions/)

@@ -7,8 +7,8 @@ import { thoroughTest } from '../support/thorough.ts'
 import { addDevice, channel, createControlDb, inState, newPerson, rolesOf, startWorker } from './rig.ts'
 import { answerOf } from '../support/answers.ts'
 
-/** Each of them takes every document: what other workers do when they do not know of each other. */
-test('two workers that do everything twice leave one of each, and mail once', async () => {
+/** Each worker takes every document, as workers do that do not know of each other. */
+test('two workers that do everything twice make one database for each channel, and send each mail once', async () => {
   const controlDb = createControlDb()
   const mails: Message[] = []
   const { couch, control } = await startWorker(controlDb, { mails })
@@ -19,7 +19,7 @@ test('two workers that do everything twice leave one of each, and mail once', as
   const [phone, tablet, his] = phones as [(typeof phones)[0], (typeof phones)[0], (typeof phones)[0]]
   const [anns, bobs] = [await phone.database(), await his.database()]
 
-  const names = ['photos', 'diary', 'plans'] // three mails an hour go to one address
+  const names = ['photos', 'diary', 'plans'] // the limit is three mails an hour for one address
   const members = [bob, ...strangers].map(({ address }) => address)
   for (const name of names) await phone.couch.db(anns).put(channel(ann, name, { members }))
   const ready = await Promise.all(names.map((name) => inState(couch, anns, name, 'ready')))
@@ -57,7 +57,7 @@ test('two workers that do everything twice leave one of each, and mail once', as
 }, 120_000)
 
 thoroughTest(
-  'what is done once more, by two at once, changes nothing and mails nobody',
+  'repeating all work with two workers changes nothing and sends no mail',
   async () => {
     const controlDb = createControlDb()
     const mails: Message[] = []

@@ -1,4 +1,4 @@
-/** Three sidecars and one mishap after the other, while people make, change and close channels: see `chaos.process.test.ts`. */
+/** Three sidecars and a series of mishaps, while users create, change and close channels: see `chaos.process.test.ts`. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { createTestCouch } from '../support/couchdb.ts'
@@ -15,7 +15,7 @@ const HEAL_MS = 180_000
 const seed = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 1e6))
 
 test(
-  `whatever happens to three sidecars, each channel has one database, and nobody access too many (seed ${seed})`,
+  `under mishaps to three sidecars, each channel has one database, and only its members have access (seed ${seed})`,
   { timeout: 1_800_000 },
   async () => {
     const world = await startWorld(seed)

@@ -1,7 +1,7 @@
 /**
- * Three sidecars, on one database and on many, and one mishap after the other. `npm run test:chaos` takes minutes; as
- * part of `npm test` every second mishap that is drawn happens, on one database. CHAOS_SEED repeats a run, as far as
- * processes let themselves be repeated.
+ * Three sidecars, on one database and on many, under a series of mishaps. `npm run test:chaos` takes minutes; as
+ * part of `npm test` every second drawn mishap happens, on one database. CHAOS_SEED repeats a run, as far as
+ * processes can repeat one.
  */
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -12,9 +12,9 @@ import { startRecorder } from './recorder.ts'
 import { expectOutcomes } from './report.ts'
 import { startTrio } from './trio.ts'
 
-const PER_TYPE = amount(50, 2000) // of park and retry; safe has as many as both
+const PER_TYPE = amount(50, 2000) // number of park jobs and of retry jobs; safe jobs are as many as both together
 const ROUNDS = amount(1, 4)
-const STEP = 2 // of the mishaps that are drawn
+const STEP = 2 // every second drawn mishap happens
 const seed = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 1e6))
 
 const worlds = [
@@ -23,7 +23,7 @@ const worlds = [
 ] as const
 
 test.each(sample(worlds, worlds.length))(
-  `whatever happens to three sidecars %s, nothing is lost and nothing unsafe runs twice (seed ${seed})`,
+  `under mishaps to three sidecars %s, no document is lost and no unsafe handler runs twice (seed ${seed})`,
   { timeout: 1_800_000 },
   async (_, databases, names) => {
     const world = await startWorld(seed)

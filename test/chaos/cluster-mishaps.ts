@@ -1,4 +1,4 @@
-/** What else happens to three sidecars where each has a node of a cluster for itself. */
+/** Additional mishaps for three sidecars that each use their own node of a cluster. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,17 +17,17 @@ export interface Scene extends ClusterWorld {
   readonly board: Board
 }
 
-/** As a `Mishap`. */
+/** Like a `Mishap`. */
 export type ClusterMishap = (victim: Worker, scene: Scene) => Promise<void>
 
-/** What is asked to be tried again; other answers are the end of a request, and rightly. */
+/** Statuses after which a request is retried; other statuses rightly end it. */
 const STATUSES = [401, 404, 408, 429, 500, 502, 503, 504]
 const BODIES = [
   ...['', 'null', 'true', '0', '""', '"error"', '[]', '[null]', '{}', '{"error"', 'no JSON', '\u0000\ud800'],
   ...['{"error":null}', '{"error":{},"reason":[]}', '{"ok":true}', '{"rows":[null]}', '{"results":null}'],
 ]
 
-/** Deaths of processes by which the document that they die of is found. */
+/** The number of process deaths within which the document that kills them is found. */
 const MOST_DEATHS = 5
 
 const unique = (name: string) => `${name}-${Math.floor(performance.now())}`
@@ -46,7 +46,7 @@ export const clusterMishaps: Readonly<Record<string, ClusterMishap>> = {
     const name = `${unique('parted')}-`
     const ids = jobsOf(5, name)
     const writing = board.flatMap((node, place) => [
-      write([node], ids), // the same at all of them
+      write([node], ids), // the same jobs at all nodes
       write([node], jobsOf(5, `${name}${place}-`)),
     ])
     await sleep((1 + random()) * LEASE_MS)
@@ -77,7 +77,7 @@ export const clusterMishaps: Readonly<Record<string, ClusterMishap>> = {
       async () => {
         for (const worker of workers.filter(({ isAlive }) => !isAlive)) {
           deaths++
-          await worker.start().catch(() => undefined) // it may be dead before it is up
+          await worker.start().catch(() => undefined) // it may die during its start
         }
         expect(await isFound()).toBe(true)
       },
@@ -89,7 +89,7 @@ export const clusterMishaps: Readonly<Record<string, ClusterMishap>> = {
   ...(findFaketime() && { 'a clock that jumps': jump }),
 }
 
-/** The clock of a running process, ahead and back. */
+/** Sets the clock of a running process forward and back. */
 async function jump(victim: Worker, { folder, random }: Scene): Promise<void> {
   const file = join(folder, 'faketime')
   const set = (offset: string) => writeFile(file, `${offset}\n`)

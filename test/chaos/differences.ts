@@ -1,4 +1,4 @@
-/** What is there of channels, beside what is to be. */
+/** Compares the actual state of channels with the requested one. */
 import { isRecord, type ChannelRecord } from '../../sidecar/channels/channel-documents.ts'
 import type { DbName } from '../../sidecar/accounts/account-names.ts'
 import { normaliseAddress } from '../../sidecar/accounts/owner.ts'
@@ -9,7 +9,7 @@ import type { Person, ChannelRequest } from './people.ts'
 import { CONTROL_DB } from './trio.ts'
 import { answerOf } from '../support/answers.ts'
 
-/** One line for each that is otherwise; none when all has come about. */
+/** Returns one line for each difference, and none when the state is as requested. */
 export async function differences(
   couch: Couch,
   people: readonly Person[],
@@ -27,7 +27,7 @@ export async function differences(
   const isIn = (person: Person, record: ChannelRecord) =>
     record.state === 'ready' && [record.owner, ...record.members].includes(normaliseAddress(person.address))
 
-  /** Of channels that nobody has seen: they may be there, or not. */
+  /** Databases of channels that were called off: they may exist or not. */
   const unmade = new Set<string>()
   expect('records', new Set(records.map(({ owner, document }) => `${owner} ${document}`)).size, records.length)
   for (const request of requests) {
@@ -40,7 +40,7 @@ export async function differences(
       expect(`${name}: its data`, request.data, record?.data)
     }
     const ends = record ? endsOf(record) : []
-    const known = request.ends.slice(request.ends.length - ends.length) // the first may have been put away
+    const known = request.ends.slice(request.ends.length - ends.length) // the oldest ends may have been dropped
     const closes = [known, ends].map((all) => all.map(({ close }) => close))
     expect(`${name}: its ends`, closes[0], closes[1])
     for (const [index, { database }] of ends.entries()) if (known[index]?.isCalledOff) unmade.add(database)
@@ -99,7 +99,7 @@ const endsOf = (record: ChannelRecord) => [
   ...(record.state === 'closed' ? [{ database: record.database, close: record.close }] : []),
 ]
 
-/** What was asked for in vain is looked at apart (`answersTo`). */
+/** Requests that must fail are checked separately (`answersTo`). */
 const isInVain = ({ _id }: StoredDoc): boolean => /^(twin|faulty)-/.test(_id)
 
 const faultsAmong = (docs: readonly StoredDoc[]): string[] =>

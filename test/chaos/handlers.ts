@@ -1,7 +1,7 @@
-/** The type of documents that the process of their handler dies of. */
+/** The type of documents whose handler kills its process. */
 export const POISON = 'poison'
 
-/** The module of handlers of the sidecars in the chaos: each takes its time, and has one effect. */
+/** The handlers of the sidecars under chaos: each takes some time, and has one effect. */
 export const handlersModule = (recorderUrl: string, worker: string): string => `
   async function effect(doc, ctx) {
     await new Promise((resolve) => setTimeout(resolve, 5 + Math.random() * 20))
@@ -20,7 +20,7 @@ export const handlersModule = (recorderUrl: string, worker: string): string => `
     },
   }`
 
-/** Loaded before a sidecar: its clock is an hour off, as one that nobody has set. */
+/** Code that is loaded before a sidecar, and shifts its clock by an hour. */
 export const shiftedClock = (ms: number): string => `
   const now = Date.now
   Date.now = () => now() + ${ms}

@@ -1,7 +1,7 @@
 /**
- * Three sidecars, each at a node of its own of a cluster of three, for CHAOS_MINUTES (10): rounds of jobs with mishaps
- * drawn from all that there are, until all is settled; between two rounds an older copy may be put back. CHAOS_SEED
- * repeats what is drawn.
+ * Three sidecars, each on its own node of a cluster of three, run for CHAOS_MINUTES (10): rounds of jobs with mishaps
+ * drawn from all mishaps, until all jobs are settled. Between rounds an older copy may be restored. CHAOS_SEED
+ * repeats the draws.
  */
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -17,14 +17,14 @@ import { startTrio } from './trio.ts'
 
 const seed = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 1e6))
 const MINUTES = Number(process.env.CHAOS_MINUTES ?? 10)
-const MISHAPS = 6 // a round
-const PER_TYPE = 40 // of park and retry, a round
+const MISHAPS = 6 // per round
+const PER_TYPE = 40 // number of park jobs and of retry jobs per round
 const NAMES = ['jobs', ...Array.from({ length: 6 }, (_, i) => `jobs-${i}`)]
-/** So that processes check each document, and take their time. */
+/** A guard that makes processes check each document, and slows them down. */
 const GUARD = 'function (doc) { for (var i = 0; i < 5000; i++) if (doc.bad) throw { forbidden: "no" } }'
 
 test(
-  `three sidecars on a cluster lose nothing, and run nothing unsafe twice, for ${MINUTES} minutes (seed ${seed})`,
+  `three sidecars on a cluster lose no document, and run no unsafe handler twice, for ${MINUTES} minutes (seed ${seed})`,
   { timeout: (MINUTES + 20) * 60_000 },
   async () => {
     needs('process table')
@@ -45,7 +45,7 @@ test(
     let left: Copies[] = []
     const until = performance.now() + MINUTES * 60_000
     for (let round = 0; performance.now() < until; round++) {
-      left = [...left.slice(-1), await Promise.all(nodes.map((node) => node.copy()))] // the last two
+      left = [...left.slice(-1), await Promise.all(nodes.map((node) => node.copy()))] // keeps the last two copies
       const writing = writeJobs(board, jobsOf(PER_TYPE, `${round}-`), MISHAPS)
       const names = Object.keys(clusterMishaps)
         .sort(() => random() - 0.5)
@@ -63,10 +63,10 @@ test(
   },
 )
 
-/** Of each node. */
+/** The copies of each node. */
 type Copies = readonly FileCopy[]
 
-/** Returns the copies that may still be put back. */
+/** Returns the copies that may still be restored. */
 async function putBack(copies: Copies, { nodes, whole, random, board }: Scene): Promise<Copies[]> {
   const [what, part] = pick(random, [
     ['everything', (copy: FileCopy) => copy],

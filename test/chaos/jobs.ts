@@ -9,23 +9,23 @@ import { POISON } from './handlers.ts'
 
 const HEAL_MS = 180_000
 
-/** The databases of the jobs, as each node has them. Where one node does not answer, another is asked. */
+/** The databases of the jobs, by node. If one node does not answer, the next one gets the request. */
 export type Board = readonly (readonly Database[])[]
 
-/** The databases of these names at each of these servers. */
+/** The databases with these names on each of these servers. */
 export const boardOf = (urls: readonly string[], names: readonly string[]): Board =>
   urls.map((url) => {
     const couch = createTestCouch({ url })
     return names.map((name) => couch.db(name))
   })
 
-/** Ids of jobs: `perType` of park and retry each, and as many of safe as of both. */
+/** Ids of jobs: `perType` each of park and retry, and twice as many of safe. */
 export const jobsOf = (perType: number, name = ''): string[] =>
   Array.from({ length: perType }, (_, i) =>
     ['safe', 'safe2', 'park', 'retry'].map((type) => `${type}-${name}${i}`),
   ).flat()
 
-/** In small groups, as long as the mishaps go on: through all that happens to CouchDB. */
+/** Writes jobs in small groups during the mishaps, with retries while CouchDB fails. */
 export async function writeJobs(board: Board, jobs: readonly string[], groups: number): Promise<void> {
   const size = Math.ceil(jobs.length / (groups * 12))
   for (let from = 0; from < jobs.length; from += size) {
@@ -34,7 +34,7 @@ export async function writeJobs(board: Board, jobs: readonly string[], groups: n
   }
 }
 
-/** Some documents, for any worker: resolves when all of them are done. */
+/** Writes some documents for any worker, and resolves when all of them are done. */
 export async function probe(board: Board): Promise<void> {
   const ids = Array.from({ length: 12 }, (_, i) => `safe-probe-${Math.floor(performance.now())}-${i}`)
   await write(board, ids)
@@ -47,7 +47,7 @@ export async function probe(board: Board): Promise<void> {
   )
 }
 
-/** All jobs, when nothing is left to do, or nothing comes of what is left. */
+/** Resolves with all jobs when all are settled, or when the time is over. */
 export async function untilSettled(board: Board): Promise<StoredDoc[]> {
   let docs: StoredDoc[] = []
   const isOpen = (doc: StoredDoc) =>
@@ -62,11 +62,11 @@ export async function untilSettled(board: Board): Promise<StoredDoc[]> {
       expect(docs.filter(isOpen).map(({ _id }) => _id)).toEqual([])
     },
     { within: HEAL_MS },
-  ).catch(() => undefined) // the report tells which
+  ).catch(() => undefined) // the report lists the open jobs
   return docs
 }
 
-/** The type of a job begins its id, which also says in which database it is. The same at each of these nodes. */
+/** Writes the same jobs on each of these nodes. An id begins with the job's type, and determines its database. */
 export async function write(board: Board, ids: readonly string[]): Promise<void> {
   const writing = board[0]!.map(async (_, place) => {
     const here = ids.filter((id) => placeOf(id, board[0]!.length) === place)
@@ -79,7 +79,7 @@ export async function write(board: Board, ids: readonly string[]): Promise<void>
 export const placeOf = (id: string, places: number) =>
   [...id].reduce((sum, letter) => sum * 31 + letter.charCodeAt(0), 7) % places
 
-/** Asks one of the nodes. */
+/** Sends the request to one of the nodes. */
 const ask = <T>(board: Board, question: (dbs: readonly Database[]) => Promise<T>): Promise<T> =>
   question(board[Math.floor(Math.random() * board.length)]!)
 

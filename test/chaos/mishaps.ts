@@ -1,4 +1,4 @@
-/** What happens to the sidecars, one after the other; which one and to whom is drawn. */
+/** Mishaps of the sidecars, one after the other. The mishap and its victim are drawn at random. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import { LEASE_MS, wrongClock, type Worker } from './trio.ts'
 export interface World {
   /** One server, or the nodes of a cluster. */
   readonly nodes: readonly PrivateCouch[]
-  /** Resolves when all nodes see one another. */
+  /** Resolves when all nodes are connected to each other. */
   readonly whole: () => Promise<void>
   readonly folder: string
   readonly random: () => number
@@ -22,7 +22,7 @@ export interface World {
 
 export const pick = <T>(random: () => number, from: readonly T[]): T => from[Math.floor(random() * from.length)]!
 
-/** Belongs to the running test, which is skipped where there is no server for it alone. */
+/** Stopped at the end of the running test, which is skipped without a private server. */
 export async function startWorld(seed: number): Promise<World> {
   needs('private server')
   const couch = await startPrivateCouch()
@@ -30,7 +30,7 @@ export async function startWorld(seed: number): Promise<World> {
   return { nodes: [couch], whole: () => Promise.resolve(), folder: await makeFolder(), random: seeded(seed) }
 }
 
-/** As `startWorld`, with the three nodes of a cluster, and the way to part them. */
+/** Like `startWorld`, with the three nodes of a cluster, which the test can partition. */
 export async function startClusterWorld(seed: number): Promise<ClusterWorld> {
   needs('cluster')
   const cluster = await startCluster()
@@ -46,19 +46,19 @@ async function makeFolder(): Promise<string> {
 
 export interface ClusterWorld extends World, Pick<CouchCluster, 'part' | 'heal'> {}
 
-/** Resolves when the world is as it was, apart from what the sidecars have to mend by themselves. */
+/** Resolves when the cause is over. The sidecars must recover by themselves. */
 export type Mishap = (victim: Worker, world: World) => Promise<void>
 
 const FAULTS_MS = 3000
 
-/** The requests of a sidecar meet these faults for a while. */
+/** Applies these faults to the requests of a sidecar for a while. */
 export async function withFaults({ proxy }: Worker, choose: () => Fault): Promise<void> {
   proxy.plan(choose)
   await sleep(FAULTS_MS)
   proxy.plan(() => undefined)
 }
 
-/** Something happens, and then some jobs are waited for. */
+/** Runs a mishap, then waits until some jobs are done. */
 export async function endure<S extends World & { readonly board: Board }>(
   name: string,
   mishap: (victim: Worker, scene: S) => Promise<void>,

@@ -1,4 +1,4 @@
-/** People with a device each, who make channels, change their members and close them, all the time. */
+/** Users with one device each, who continuously create channels, change their members and close them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { normaliseAddress } from '../../sidecar/accounts/owner.ts'
 import type { Close, Data } from '../../sidecar/channels/channel-documents.ts'
@@ -13,32 +13,32 @@ import { CONTROL_DB } from './trio.ts'
 export interface Person {
   readonly address: string
   readonly role: string
-  /** Of the one device. */
+  /** The CouchDB user of the one device. */
   readonly user: string
   readonly database: Database
 }
 
-/** What a channel is to be in the end. */
+/** The requested final state of a channel. */
 export interface ChannelRequest {
   readonly owner: Person
-  /** Of the document, and of the channel. */
+  /** The id of the document and of the channel. */
   readonly id: string
   isOpen: boolean
   members: readonly string[]
   data: Data | undefined
-  /** How each life of it was ended. */
+  /** The end of each life of the channel. */
   readonly ends: End[]
 }
 
 interface End {
   readonly close: Close
-  /** It was called off before anybody could have seen it: its database may never have been made. */
+  /** The channel was closed before its database was known: the database may never have existed. */
   readonly isCalledOff: boolean
 }
 
 type Requested = Pick<ChannelRequest, 'members' | 'data'>
 
-/** A device that is active already, with a control database of its user's own. */
+/** Adds a user with an active device and their own control database. */
 export async function addPerson(couch: Couch, name: string): Promise<Person> {
   const [address, id] = [`${name}@example.com`, `device:${name}`]
   const [role, user] = [ownerRoleOf(normaliseAddress(address)), userNameOf(id)]
@@ -51,14 +51,14 @@ export async function addPerson(couch: Couch, name: string): Promise<Person> {
 
 export interface Using {
   readonly request: ChannelRequest
-  /** Who may be a member, beside its owner. */
+  /** The possible members, besides the owner. */
   readonly others: readonly string[]
   readonly random: () => number
-  /** The end of it: what was begun is still done. */
+  /** Ends the changes; a change in progress is completed. */
   readonly over: AbortSignal
 }
 
-/** Resolves when all of it is written: what `request` then says is to come about. */
+/** Resolves when all changes are written: `request` is then the expected final state. */
 export async function useChannel({ request, others, random, over }: Using): Promise<void> {
   const { database, address } = request.owner
   const some = () => ({
@@ -74,7 +74,7 @@ export async function useChannel({ request, others, random, over }: Using): Prom
     else await end(draw < 0.87 ? 'archive' : 'delete')
   }
 
-  /** Without what the sidecar wrote there. */
+  /** Writes a new document, without the fields of the sidecar. */
   async function begin(requested: Requested): Promise<void> {
     const fresh = { _id: request.id, type: 'channel', state: 'new', name: request.id, owner: address, ...requested }
     await edit(database, request.id, (doc) =>
@@ -103,7 +103,7 @@ export async function useChannel({ request, others, random, over }: Using): Prom
   }
 }
 
-/** Two documents that ask for one name at once, as from two devices, and one without an owner. */
+/** Writes two documents that request one name, as if from two devices, and one without an owner. */
 export async function askInVain({ database, address }: Person, round: number): Promise<void> {
   const twin = { type: 'channel', state: 'new', name: `twins ${round}`, owner: address, members: [] }
   const docs = [
@@ -114,7 +114,7 @@ export async function askInVain({ database, address }: Person, round: number): P
   await Promise.all(docs.map((doc) => edit(database, doc._id, (there) => (there ? undefined : doc))))
 }
 
-/** What has come of these: of the one that has the name, the one that has not, and the one without an owner. */
+/** Their results: of the one that got the name, the one that did not, and the one without an owner. */
 export async function answersTo({ database }: Person, round: number): Promise<unknown[]> {
   const ids = ['twin-a', 'twin-b', 'faulty'].map((id) => `${id}-${round}`)
   const [a, b, faulty] = await Promise.all(ids.map((id) => database.find(id)))
@@ -122,7 +122,7 @@ export async function answersTo({ database }: Person, round: number): Promise<un
   return [first?.state, ...[second, faulty].map((doc) => (doc?.error as { code?: string } | undefined)?.code)]
 }
 
-/** Until it is written, or nothing is to be: through whatever happens to CouchDB. */
+/** Repeats the write until it succeeds or `next` has nothing to write, while CouchDB fails. */
 async function edit(database: Database, id: string, next: (doc: StoredDoc | undefined) => Doc | undefined) {
   for (;;) {
     try {

@@ -1,4 +1,4 @@
-/** Effects as the world sees them: lines of a file, appended by a process that nothing here disturbs. */
+/** Effects as lines of a file, appended by a process that no mishap affects. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -11,7 +11,7 @@ export interface Effect {
 }
 
 export interface Recorder {
-  /** A POST of a line of JSON to it is an effect. */
+  /** The URL to which a handler sends each effect: a POST of a line of JSON. */
   readonly url: string
   effects(): Promise<Effect[]>
   stop(): Promise<void>

@@ -2,19 +2,19 @@ import { expect } from 'vitest'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import type { Effect } from './recorder.ts'
 
-/** What came of all documents, type by type. */
+/** The results of all documents by type. */
 interface Outcome {
   readonly type: string
   readonly written: number
   readonly done: number
   readonly parked: number
-  /** Neither done nor parked. */
+  /** Documents that are neither done nor parked. */
   readonly lost: readonly string[]
-  /** Done without an effect. */
+  /** Documents that are done without an effect. */
   readonly skipped: readonly string[]
-  /** With more than one effect. */
+  /** Documents with more than one effect. */
   readonly twice: readonly string[]
-  /** Those of them whose effects had more than one key. */
+  /** Documents whose effects had more than one key. */
   readonly otherKeys: readonly string[]
 }
 
@@ -47,10 +47,14 @@ const rowOf = ({ type, written, done, parked, lost, skipped, twice, otherKeys }:
   `${type.padEnd(5)}  ${written} written, ${done} done, ${parked} parked, ${lost.length} lost, ` +
   `${skipped.length} done without effect, ${twice.length} run twice (${otherKeys.length} with another key)`
 
-/** Prints what came of all, and fails where something is lost, or an unsafe handler has run twice. */
+/** Prints the results, and fails if a document is lost or an unsafe handler has run twice. */
 export function expectOutcomes(docs: readonly StoredDoc[], effects: readonly Effect[]): void {
   const outcomes = outcomesOf(docs, effects)
   console.log(outcomes.map(rowOf).join('\n'))
+  for (const id of outcomes.flatMap(({ lost, skipped, otherKeys }) => [...lost, ...skipped, ...otherKeys])) {
+    console.log(JSON.stringify(docs.find(({ _id }) => _id === id)))
+    console.log(JSON.stringify(effects.filter(({ doc }) => doc === id)))
+  }
   for (const { type, lost, skipped, twice, otherKeys } of outcomes) {
     expect(lost, `${type}: lost`).toEqual([])
     expect(skipped, `${type}: done without effect`).toEqual([])

@@ -1,4 +1,4 @@
-/** Three sidecars, each behind a faulty proxy of its own, that can be killed, paused, and started with a wrong clock. */
+/** Three sidecars, each behind its own faulty proxy. A test can kill, pause, and start them with a wrong clock. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
@@ -48,7 +48,7 @@ export async function startWorker(name: string, couchUrl: string, more: Settings
   }
 }
 
-/** The three, of the servers of this world in turns, with the handlers of the chaos; killed when the test ends. */
+/** Starts the three sidecars on the servers of this world in turn, with the chaos handlers; killed when the test ends. */
 export async function startTrio({ nodes, folder }: World, recorderUrl: string, more: Settings): Promise<Worker[]> {
   const workers = await Promise.all(
     ['a', 'b', 'c'].map(async (name, place) => {
@@ -61,7 +61,7 @@ export async function startTrio({ nodes, folder }: World, recorderUrl: string, m
   return workers
 }
 
-/** Settings of a sidecar whose clock is an hour fast, or slow. */
+/** Settings of a sidecar whose clock is an hour fast or slow. */
 export async function wrongClock(folder: string, ahead: boolean): Promise<Settings> {
   const file = join(folder, `clock-${ahead}.mjs`)
   await writeFile(file, shiftedClock(ahead ? HOUR_MS : -HOUR_MS))

@@ -8,7 +8,7 @@ const bannerFor = (url: string) => {
   return banner({ sidecar: 'http://localhost:5985', couch: { url, embedded: false }, mail }, config, '1.2.3')
 }
 
-test('with a CouchDB and a mail server of one’s own it leads to what operates them, and to nothing that is not there', () => {
+test('with an external CouchDB and mail server, the banner links only to what exists', () => {
   const url = 'http://admin:s3cret@couch.example.com:5984'
   const config = loadConfig({ env: { COUCHDB_URL: url, SMTP_URL: 'smtp://me:s3cret@mail.example.com' } })
   const addresses = { sidecar: 'http://localhost:5985', couch: { url, embedded: false }, mail: undefined }
@@ -22,12 +22,12 @@ test.each([
   ['admin', "-u 'admin' "],
   ['the%20boss', "-u 'the boss' "],
   ["o'neill", "-u 'o'\\''neill' "],
-])('of a server of one’s own the command can be pasted, and asks for the password: %s', (user, option) => {
+])('for an external server, the user can paste the command, which prompts for the password: %s', (user, option) => {
   const shown = bannerFor(`http://${user}:s3cret@couch.example.com:5984`)
   expect(shown).toContain(`curl -X POST ${option}http://couch.example.com:5984/control -H`)
   expect(shown).not.toContain('s3cret')
 })
 
-test('without a user it asks for none', () => {
+test('without a user in the URL, the command has no credentials', () => {
   expect(bannerFor('http://couch.example.com')).toContain('curl -X POST http://couch.example.com/control -H')
 })

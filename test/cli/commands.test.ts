@@ -1,4 +1,4 @@
-/** What each command prints, and its exit code; that a process does the same is for test/acceptance/command-line.process.test.ts. */
+/** Output and exit code of each command; test/acceptance/command-line.process.test.ts checks real processes. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ const commands = [
   'version',
 ]
 
-test('--help lists the commands, and each tells about itself', async () => {
+test('--help lists the commands, and each command has its own help', async () => {
   const { code, stdout } = await runInProcess(['--help'])
   expect(code).toBe(0)
   for (const command of commands) {
@@ -28,7 +28,7 @@ test('--help lists the commands, and each tells about itself', async () => {
   }
 })
 
-test('init into a new folder in a new one; a file, and folders that take none, are refused', async () => {
+test('init creates nested new folders, and refuses files and paths that cannot become folders', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'init-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   await writeFile(join(folder, 'file'), '')
@@ -40,7 +40,7 @@ test('init into a new folder in a new one; a file, and folders that take none, a
   }
 })
 
-test('deploy shows, does, and finds nothing more to do; status counts', async () => {
+test('deploy previews its changes, applies them, and then changes nothing; status shows both states', async () => {
   const name = uniqueName('control')
   onTestFinished(() => deleteDb(name))
   const settings = { COUCHDB_URL: couchUrl(), SIDECAR_CONTROL_DB: name }
@@ -56,7 +56,7 @@ test('deploy shows, does, and finds nothing more to do; status counts', async ()
   expect(await said('status')).toContain('no documents')
 })
 
-describe('a typing error in a machine', () => {
+describe('a typo in a machine', () => {
   const moduleOf = (machines: object, handlers: string) =>
     writeModule(`export default { machines: ${JSON.stringify(machines)}, register(control) { ${handlers} } }`)
   const invoiced = { invoiced: {} }
@@ -82,7 +82,7 @@ describe('a typing error in a machine', () => {
     expect(stderr).toContain('got oder (did you mean order?)')
   })
 
-  test('that may be none is said by deploy and start, which go on', async () => {
+  test('is a warning of deploy and start if it may be intended, and both continue', async () => {
     const control = await createControl()
     const module = await moduleOf({ order: { paid, ...invoiced, lost: {} } }, '')
     const settings = settingsOf(control, { SIDECAR_HANDLERS: module })
@@ -96,7 +96,7 @@ describe('a typing error in a machine', () => {
   })
 })
 
-test('a server that nobody can reach is named', async () => {
+test('commands report an unreachable server without its password', async () => {
   const proxy = await startFaultyProxy()
   await proxy.down()
   const url = Object.assign(new URL(proxy.url), { password: 's3cret' }).href
@@ -108,28 +108,28 @@ test('a server that nobody can reach is named', async () => {
   }
 })
 
-test('a server that refuses the password, or that has not the right to deploy, says so', async () => {
+test('commands report wrong credentials, and users without the right to deploy', async () => {
   const control = await createControl()
-  // Not the admin's password: CouchDB locks out a user after five wrong ones.
+  // Not for the admin: CouchDB locks out a name after five wrong passwords.
   for (const url of [urlOf('nobody', 'wr0ng'), urlOf()]) {
     const { code, stderr } = await runInProcess(['deploy'], settingsOf(control, { COUCHDB_URL: url }))
     expect({ url, code }).toEqual({ url, code: 1 })
     expect(stderr).toContain('refuses')
     expect(stderr).not.toContain('wr0ng')
   }
-  const nobody = settingsOf(control, { COUCHDB_URL: urlOf(uniqueName('nobody'), 'wr0ng') })
-  const { code, stderr } = await runInProcess(['status'], nobody)
+  const unknown = settingsOf(control, { COUCHDB_URL: urlOf(uniqueName('unknown'), 'wr0ng') })
+  const { code, stderr } = await runInProcess(['status'], unknown)
   expect(code).toBe(1)
   expect(stderr).toContain('COUCHDB_URL: expected the name and password of a server admin')
   expect(stderr).not.toContain('wr0ng')
 })
 
-test('a document that is not there, or that nothing is wrong with', async () => {
+test('retry and explain report missing documents, and retry reports documents that have not failed', async () => {
   const control = await createControl()
   await control.admin.put({ _id: 'fine' })
   for (const [command, id, said] of [
     ['retry', 'nowhere', 'there is no document "nowhere"'],
-    ['retry', 'fine', 'it neither failed nor waits'],
+    ['retry', 'fine', 'it has not failed and does not wait'],
     ['explain', 'nowhere', `the database ${control.name} has no document "nowhere"`],
   ] as const) {
     const { code, stderr } = await runInProcess([command, control.name, id], settingsOf(control))
@@ -138,7 +138,7 @@ test('a document that is not there, or that nothing is wrong with', async () => 
   }
 })
 
-test('retry of all that brings back one, and finds that the other changed meanwhile', async () => {
+test('retry --all retries one document, and reports that the other changed in the meantime', async () => {
   const [control, proxy] = [await createControl(), await startFaultyProxy()]
   const settings = settingsOf(control, { COUCHDB_URL: proxy.url })
   expect(await runInProcess(['deploy'], settings)).toMatchObject({ code: 0 })
@@ -155,8 +155,8 @@ test('retry of all that brings back one, and finds that the other changed meanwh
   )
   expect(await runInProcess(['retry', control.name, '--all'], settings)).toEqual({
     code: 1,
-    stdout: 'calm is back in state new\nbusy changed meanwhile, and is left as it is now\n1 brought back\n',
-    stderr: 'couchdb-sidecar: 1 changed meanwhile: another run looks at what they are now\n',
+    stdout: 'calm is back in state new\nbusy changed in the meantime and was left as it is\n1 retried\n',
+    stderr: 'couchdb-sidecar: 1 changed in the meantime: run the command again\n',
   })
 })
 
@@ -171,6 +171,11 @@ test.each([
   [['discard', 'control', '--status', 'ready'], 'discard: expected --type and --state with --status ready'],
   [['list', '--status', 'lost'], 'list: --status: expected some of ready, retry, timeout, claimed, parked, handled'],
   [['list', '--older-than', 'long'], 'list: --older-than: expected a time such as 90s, 30m, 2h or 7d, got long'],
+  [['list', '--older-than', '99999d'], 'list: --older-than: expected a time such as 90s, 30m, 2h or 7d, got 99999d'],
+  [
+    ['list', '--older-than', '2h', '--status', 'ready,failed'],
+    'list: --older-than: documents do not record since when they are ready',
+  ],
   [['list', '--limit', '0'], 'list: --limit: expected a whole number from 1, got 0'],
   [['pause'], "missing required argument 'handlers'"],
   [['deploy', '--ddocs', 'here'], '--ddocs and --database'],
@@ -181,19 +186,19 @@ test.each([
   [['deploy', '--rollback', '--no-disk-check'], '--rollback: expected no other flag'],
   [['deploy', '--rollback', '--database', ''], '--database: expected a name or a glob, got nothing'],
   [['status'], 'COUCHDB_URL: expected'],
-])('wrong usage: %j', async (args, said) => {
+])('wrong usage is reported with exit code 2: %j', async (args, said) => {
   const { code, stdout, stderr } = await runInProcess(args)
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   expect(stderr).toContain(said)
 })
 
-test('a folder of design documents for channels that is not there', async () => {
+test('start reports a missing folder of design documents for channels', async () => {
   const { code, stderr } = await runInProcess(['start'], { COUCHDB_URL: couchUrl(), SIDECAR_CHANNEL_DDOCS: '/nowhere' })
   expect(code).toBe(2)
   expect(stderr).toContain('SIDECAR_CHANNEL_DDOCS: /nowhere: expected a folder')
 })
 
-test('two folders for channels with a design document of one name', async () => {
+test('start reports two folders for channels that contain design documents of the same name', async () => {
   const view = { 'by/views/v/map.js': 'export default function (doc) { emit(doc._id) }' }
   const folders = [ddocFolder(view), ddocFolder(view)]
   const settings = { COUCHDB_URL: couchUrl(), SIDECAR_CHANNEL_DDOCS: folders.join(',') }
@@ -202,7 +207,7 @@ test('two folders for channels with a design document of one name', async () => 
   expect(stderr).toContain(`SIDECAR_CHANNEL_DDOCS: ${folders[1]}: _design/by is in ${folders[0]} already`)
 })
 
-test('what strangers have written into documents comes as text: no line more, nothing that a terminal obeys', async () => {
+test('commands escape control characters and line breaks in the content of documents', async () => {
   const control = await createControl()
   const settings = settingsOf(control)
   expect((await runInProcess(['deploy'], settings)).code).toBe(0)

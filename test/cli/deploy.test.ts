@@ -5,7 +5,7 @@ import { couchUrl, createTestCouch, deleteDb, freshDb, uniqueName } from '../sup
 import { refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { runInProcess } from '../acceptance/in-process.ts'
 
-/** Databases whose names begin so, in the order of their names. */
+/** Databases whose names begin with `prefix`, sorted by name. */
 async function openMany(prefix: string, count: number) {
   const couch = createTestCouch()
   const names = Array.from({ length: count }, (_, i) => `${prefix}-${i}`)
@@ -19,7 +19,7 @@ async function openMany(prefix: string, count: number) {
 const settings = (url = couchUrl()) => ({ COUCHDB_URL: url })
 
 describe('many databases', () => {
-  test('one that fails stops no other; at the end it is told, and the exit code is 1', async () => {
+  test('a database that fails stops no other, is reported at the end, and makes the exit code 1', async () => {
     const prefix = uniqueName('many')
     const names = await openMany(prefix, 12)
     const proxy = await startFaultyProxy()
@@ -31,16 +31,16 @@ describe('many databases', () => {
     expect(failed.code).toBe(1)
     expect(failed.stdout).toContain('12 databases: 10 changed, 0 unchanged, 2 failed\n')
     const [head, ...list] = failed.stderr.trim().split('\n')
-    expect(head).toBe('couchdb-sidecar: 2 of 12 databases failed, another run does the rest:')
+    expect(head).toBe('couchdb-sidecar: 2 of 12 databases failed, run the deploy again for the rest:')
     expect(list.map((line) => line.split(':')[0])).toEqual([names[2], names[5]])
 
     const again = await runInProcess(deploy, settings())
     expect(again).toMatchObject({ code: 0, stderr: '' })
     expect(again.stdout).toContain('12 databases: 2 changed, 10 unchanged, 0 failed\n')
-    expect(again.stdout).not.toContain(`${names[0]}\n`) // where nothing has changed: only counted
+    expect(again.stdout).not.toContain(`${names[0]}\n`) // an unchanged database is only counted
   })
 
-  test('a glob that matches none is told', async () => {
+  test('a glob that matches no database is reported', async () => {
     const deploy = ['deploy', '--ddocs', ddocFolder(app(1)), '--database', `${uniqueName('none')}-*`]
     const { code, stderr } = await runInProcess(deploy, settings())
     expect({ code, stderr }).toMatchObject({
@@ -50,7 +50,7 @@ describe('many databases', () => {
   })
 })
 
-test('--prune removes what the folder does not have, and nothing that is not made from folders', async () => {
+test('--prune removes design documents that the folder lacks, but only those made from folders', async () => {
   const db = await freshDb('prune')
   for (const _id of ['_design/old', '_design/docstate'])
     await db.put({ _id, views: { v: { map: 'function (doc) {}' } } })
@@ -70,17 +70,17 @@ test('--prune removes what the folder does not have, and nothing that is not mad
   expect(await there()).toEqual([made, docstate, mango])
 })
 
-test('--rollback where nothing is unfinished does nothing', async () => {
+test('--rollback without an unfinished deploy does nothing', async () => {
   const db = await freshDb('rollback')
   const deploy = ['deploy', '--database', db.name]
   await runInProcess([...deploy, '--ddocs', ddocFolder(app(1))], settings())
   const before = await db.get('_design/app')
   const rollback = await runInProcess(['deploy', '--database', db.name, '--rollback'], settings())
-  expect(rollback).toEqual({ code: 0, stderr: '', stdout: `${db.name} has nothing unfinished\n` })
+  expect(rollback).toEqual({ code: 0, stderr: '', stdout: `${db.name} has no unfinished deploy\n` })
   expect(await db.get('_design/app')).toEqual(before)
 })
 
-test('--rollback of a database that is not there says so', async () => {
+test('--rollback reports a missing database', async () => {
   const name = uniqueName('none')
   const { code, stderr } = await runInProcess(['deploy', '--database', name, '--rollback'], settings())
   expect({ code, stderr }).toMatchObject({

@@ -8,11 +8,11 @@ test.each([
   ['22.22.0', '2026-11-25'],
   ['24.1.0', '2028-04-30'],
   ['27.0.0', '2030-01-01'],
-])('of %s nothing is said on %s', (version, day) => {
+])('Node %s gives no warning on %s', (version, day) => {
   expect(endedNode(version, on(day))).toBeUndefined()
 })
 
-test('one that has ended is named, since when, and what to run instead', () => {
+test('a Node past its end of life gives a warning with the supported versions', () => {
   expect(endedNode('20.20.2', on('2026-05-01'))).toBe(
     'Node 20.20.2 has had no security fixes since 2026-04-30: run the sidecar on Node 22, 24 or 26',
   )

@@ -15,15 +15,15 @@ const row = (db_name: string, options: Partial<IndexRow> = {}): IndexRow => ({
 const note = (...behind: IndexRow[]): Note => ({ worker: 'one', at: '2026-11-22T05:20:11.004Z', indexes: 40, behind })
 const error = { code: 'server', reason: 'OS process timed out.', at: '2026-11-22T05:20:11.004Z' }
 
-test('all fresh is one line', () => {
+test('one line reports that all indexes are up to date', () => {
   expect(indexLines([measured('a', 0), measured('b', 0)], [])).toEqual(['2 of 2 in these databases are up to date'])
-  expect(indexLines([], [])).toEqual(['none in these databases'])
+  expect(indexLines([], [])).toEqual(['no indexes in these databases'])
   expect(indexLines([measured('a', 0)], [note()])).toEqual([
-    '1 of 1 in these databases are up to date; 40 are kept on the whole server, 0 of them behind for a while',
+    '1 of 1 in these databases are up to date; workers build 40 on the whole server, 0 of them stale or failing',
   ])
 })
 
-test('how far is measured now; since when, and why not, a worker has noted', () => {
+test('the lag is measured now, and its duration and error come from a worker’s note', () => {
   const lines = indexLines(
     [measured('a', 812), measured('b', 1, { isRunning: true }), measured('c', 0)],
     [note(row('a', { error }), row('c'))],
@@ -34,13 +34,13 @@ test('how far is measured now; since when, and why not, a worker has noted', () 
   ])
 })
 
-test('of other databases stands there what workers have noted', () => {
+test('indexes of other databases are shown from the notes of workers', () => {
   const text = { kind: 'search', index: 'text', lag_changes: null } as const
   expect(indexLines([measured('a', 0)], [note(row('other', text))]).slice(1)).toEqual([
-    'other  _design/sales  text  behind for 74 s',
+    'other  _design/sales  text  stale for 74 s',
   ])
 })
 
-test('where the server does not tell, that is said', () => {
-  expect(indexLines(undefined, [])).toEqual(['the server does not tell how far they are'])
+test('a server that does not report the state of its indexes is reported', () => {
+  expect(indexLines(undefined, [])).toEqual(['the server does not report the state of its indexes'])
 })

@@ -5,7 +5,7 @@ import { runInProcess } from '../acceptance/in-process.ts'
 import { settingsOf } from '../acceptance/registration.ts'
 import { createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
 
-test('status over many databases warns of nothing', async () => {
+test('status over many databases causes no warning of Node', async () => {
   const [control, prefix] = [await createControl(), uniqueName('many')]
   const couch = createTestCouch()
   const names = Array.from({ length: 40 }, (_, n) => `${prefix}-${n}`)
@@ -18,6 +18,6 @@ test('status over many databases warns of nothing', async () => {
   onTestFinished(() => void process.off('warning', hear))
   for (const args of [['deploy'], ['status'], ['status', '--stuck'], ['list']])
     expect(await runInProcess(args, settings)).toMatchObject({ code: 0 })
-  await new Promise((resolve) => setTimeout(resolve, 50)) // a warning comes later
+  await new Promise((resolve) => setTimeout(resolve, 50)) // Node emits warnings asynchronously
   expect(warnings).toEqual([])
 }, 120_000)

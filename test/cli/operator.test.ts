@@ -1,4 +1,4 @@
-/** What an operator sees of documents that are stuck, and does about them, on the command line. */
+/** Commands with which an operator finds stuck documents and resolves them. */
 import { expect, onTestFinished, test } from 'vitest'
 import { historyDatabases } from '../../sidecar/history/history-databases.ts'
 import { createControl } from '../acceptance/control.ts'
@@ -19,7 +19,7 @@ const parked = (_id: string) => ({
   docstate: { state: 'paid', parked: { at: AT, reason: 'its worker was lost' } },
 })
 
-/** Three databases of one glob, with documents that are stuck, and a control database. */
+/** Three databases that one glob matches, with stuck documents, and a control database. */
 async function setUp() {
   const [control, prefix] = [await createControl(), uniqueName('shop')]
   const couch = createTestCouch()
@@ -42,17 +42,17 @@ async function setUp() {
   return { control, settings, said, glob: `${prefix}-*`, names, a: a!, b: b! }
 }
 
-test('status --stuck says why, since when, and what to do; that is done, dry first, over a glob', async () => {
+test('status --stuck shows reason, time and next command; retry and discard do it over a glob, with --dry-run first', async () => {
   const { said, glob, a, b, names } = await setUp()
   const stuck = await said('status', '--stuck')
   const mend = `couchdb-sidecar retry '${glob}' --type order --state paid`
   for (const line of [
-    `  ${glob}  order/paid  failed  3, the oldest since ${AT}, such as f1 in ${names[0]}`,
+    `  ${glob}  order/paid  failed  3, oldest since ${AT}, such as f1 in ${names[0]}`,
     '    why: smtp_535: because',
     `    next: ${mend} --status failed --code smtp_535, or discard`,
-    `  ${glob}  order/paid  parked  1, the oldest since ${AT}, such as p in ${names[0]}`,
+    `  ${glob}  order/paid  parked  1, oldest since ${AT}, such as p in ${names[0]}`,
     '    why: its worker was lost',
-    `    next: a person decides: ${mend} --status parked, or discard`,
+    `    next: check whether the effect happened, then: ${mend} --status parked, or discard`,
   ]) {
     expect(stuck.split('\n')).toContain(line)
   }
@@ -65,7 +65,7 @@ test('status --stuck says why, since when, and what to do; that is done, dry fir
   )
   const filter = [glob, '--type', 'order', '--state', 'paid', '--status', 'failed', '--code', 'smtp_535']
   expect(await said('retry', ...filter, '--dry-run')).toBe(
-    `${names[0]}  2\n${names[1]}  1\n3 documents are meant; nothing was changed\n`,
+    `${names[0]}  2\n${names[1]}  1\n3 documents match; nothing was changed\n`,
   )
   expect(await said('retry', ...filter, '--dry-run', '--json', '--limit', '1')).toBe(
     `{"database":"${names[0]}","count":1}\n`,
@@ -73,14 +73,14 @@ test('status --stuck says why, since when, and what to do; that is done, dry fir
   expect(await said('retry', glob, '--status', 'ready', '--dry-run'), 'nothing is to be done with these').toMatch(/^0 /)
   expect(await a.get('f1')).toMatchObject({ state: 'error' })
   expect(await said('retry', ...filter)).toBe(
-    'f1 is back in state paid\nf2 is back in state paid\nf3 is back in state paid\n3 brought back\n',
+    'f1 is back in state paid\nf2 is back in state paid\nf3 is back in state paid\n3 retried\n',
   )
   expect(await b.get('f3')).toMatchObject({ state: 'paid' })
   expect(await said('discard', glob, '--all')).toBe('p is discarded\ng is discarded\n2 discarded\n')
   expect(await b.get('g')).toMatchObject({ error: { code: 'card_declined' }, docstate: { discarded: {} } })
   expect(await said('status', '--stuck')).not.toContain('failed')
   expect(await said('discard', glob, '--undo', '--type', 'order')).toBe(
-    'p stands as before, in state paid\ng stands as before, in state error\n2 stand as before\n',
+    'p is restored, in state paid\ng is restored, in state error\n2 restored\n',
   )
   expect((await a.get('p')).docstate).toMatchObject({ parked: {} })
   expect(await said('discard', glob, '--all')).toMatch(/2 discarded/)
@@ -90,7 +90,7 @@ test('status --stuck says why, since when, and what to do; that is done, dry fir
   )
 })
 
-test('list shows a line for each, or as JSON, as many as are asked for', async () => {
+test('list shows each document as a line or as JSON, up to --limit', async () => {
   const { said, settings, glob, names } = await setUp()
   const lines = (await said('list', glob)).trim().split('\n')
   expect(lines.sort()).toEqual([
@@ -107,14 +107,14 @@ test('list shows a line for each, or as JSON, as many as are asked for', async (
   expect((await said('list', names[0]!, '--limit', '1')).trim().split('\n')).toHaveLength(1)
   expect(await said('list', '--older-than', '1h', '--status', 'parked')).toContain('p  order/paid  parked')
   const none = await runInProcess(['list', '--type', 'bill'], settings)
-  expect(none).toEqual({ code: 0, stdout: '', stderr: 'no document stands so\n' })
+  expect(none).toEqual({ code: 0, stdout: '', stderr: 'no document matches\n' })
 })
 
-test('explain and status give JSON', async () => {
+test('explain and status print JSON with --json', async () => {
   const { said, names } = await setUp()
   const explained = JSON.parse(await said('explain', names[0]!, 'p', '--json')) as { sentences: string[] }
   expect(explained).toMatchObject({ database: names[0], id: 'p' })
-  expect(explained.sentences.join(' ')).toContain('It is parked since')
+  expect(explained.sentences.join(' ')).toContain('The document has been parked since')
   const status = JSON.parse(await said('status', '--json')) as { databases: object[] }
   expect(status.databases).toContainEqual({
     database: names[0],
@@ -126,7 +126,7 @@ test('explain and status give JSON', async () => {
   expect(status).toMatchObject({ workers: [], handlers: [], faults: [], settings: {} })
 })
 
-test('a handler is paused and goes on, on all workers, and status and explain say so', async () => {
+test('pause and resume apply to all workers, and status and explain show the pause', async () => {
   const { control, settings, said, names, a } = await setUp()
   await lookAway(control)
   const module = await writeModule(
@@ -142,16 +142,18 @@ test('a handler is paused and goes on, on all workers, and status and explain sa
   await a.put({ _id: 'b', type: 'bill', state: 'new' })
   await new Promise((resolve) => setTimeout(resolve, 1500))
   expect(await a.get('b')).toMatchObject({ state: 'new' })
-  expect(await said('status')).toContain('bill/new  set while it runs (config:handlers): paused')
-  expect(await said('status', '--stuck')).toContain('why: its handler is paused')
+  expect(await said('status')).toContain('bill/new  live settings (config:handlers): paused')
+  expect(await said('status', '--stuck')).toContain('why: the handler is paused')
   const explained = await runInProcess(['explain', names[0]!, 'b'], { ...settings, SIDECAR_HANDLERS: module })
-  expect(explained.stdout).toContain('Its handler is paused (config:handlers): couchdb-sidecar resume bill/new')
-  expect(await said('resume', 'bill/new')).toBe('bill/new goes on\n')
+  expect(explained.stdout).toContain(
+    'The handler is paused (config:handlers). To resume it, run: couchdb-sidecar resume bill/new',
+  )
+  expect(await said('resume', 'bill/new')).toBe('bill/new is resumed\n')
   await eventually(async () => expect(await a.get('b')).toMatchObject({ state: 'paid' }))
   expect((await control.admin.get('config:handlers')).handlers).toEqual({})
 })
 
-test('explain shows what was kept of a document, also when it is deleted', async () => {
+test('explain shows the history of a document, even after its deletion', async () => {
   const { control, settings, said, names, a } = await setUp()
   await lookAway(control)
   const module = await writeModule(
@@ -167,14 +169,14 @@ test('explain shows what was kept of a document, also when it is deleted', async
   await a.put({ _id: 'b', type: 'bill', state: 'new' })
   const explained = async () => (await runInProcess(['explain', names[0]!, 'b'], kept)).stdout
   await eventually(async () =>
-    expect(await explained()).toMatch(/At \S+ it went from new to paid, by the worker \S+ in/),
+    expect(await explained()).toMatch(/At \S+ the document went from new to paid, handled by the worker \S+ in/),
   )
   await a.remove('b', (await a.get('b'))._rev)
-  expect(await explained()).toMatch(/^the database \S+ has no document "b"\.\nWhat came before:\nAt /)
+  expect(await explained()).toMatch(/^the database \S+ has no document "b"\.\nHistory:\nAt /)
   expect(await said('status')).not.toContain('history')
 })
 
-test('a database that is not there, or has no design document, is named', async () => {
+test('commands report a database that is missing or has no design document', async () => {
   const { settings } = await setUp()
   const bare = uniqueName('bare')
   await createTestCouch().db(bare).create()

@@ -1,10 +1,10 @@
-/** A user's devices on the command line. */
+/** Commands for the devices of a user. */
 import { expect, test } from 'vitest'
 import { createControl } from '../acceptance/control.ts'
 import { settingsOf } from '../acceptance/registration.ts'
 import { runCommand } from '../acceptance/start.ts'
 
-test('the devices of an address are shown, mailed again and revoked', async () => {
+test('commands show the devices of an address, send their mails again, and revoke them', async () => {
   const control = await createControl()
   const settings = settingsOf(control)
   await runCommand(['deploy'], settings)

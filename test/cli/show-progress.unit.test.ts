@@ -17,7 +17,7 @@ function open(hasTerminal: boolean) {
   return { lines, notes, show, end, warming }
 }
 
-test('a terminal has a bar with count, rate and time left, in one line', () => {
+test('a terminal shows a one-line bar with count, rate and remaining time', () => {
   const { lines, notes, warming, end } = open(true)
   warming(0, 20_000, 100_000)
   warming(10, 60_000, 100_004)
@@ -32,7 +32,7 @@ test('a terminal has a bar with count, rate and time left, in one line', () => {
   expect(notes).toEqual([])
 })
 
-test('without one there is a plain line every 5 s, and none for what is done sooner', () => {
+test('without a terminal, a plain line appears every 5 s, and none for shorter work', () => {
   const { notes, warming } = open(false)
   for (let second = 0; second <= 12; second++) warming(second, second * 100, 1_000_000)
   expect(notes).toEqual([
@@ -41,7 +41,7 @@ test('without one there is a plain line every 5 s, and none for what is done soo
   ])
 })
 
-test('each index has a rate of its own, and what is empty is whole', () => {
+test('each index has its own rate, and an empty index is complete', () => {
   const { lines, warming } = open(true)
   warming(0, 0, 1000)
   warming(10, 1000, 1000)
@@ -49,7 +49,7 @@ test('each index has a rate of its own, and what is empty is whole', () => {
   expect(lines.at(-1)).toBe('[############] 100 %, 0 of 0 changes: orders/_design/other')
 })
 
-test('of several databases it says which one it is at', () => {
+test('the progress names the current one of several databases', () => {
   const { lines, show, warming } = open(true)
   show({ kind: 'database', database: 'orders', number: 12, of: 1204 })
   warming(0, 0, 100)
@@ -59,7 +59,7 @@ test('of several databases it says which one it is at', () => {
   ])
 })
 
-test('whoever is at work already is named while it is watched', () => {
+test('the progress names the holder of a running deploy while it is watched', () => {
   const { notes, show } = open(false)
   const holder = { run: 'r', name: 'ann on desk', since: '2026-01-01T00:00:00.000Z' }
   show({ kind: 'watching', database: 'orders', holder, forMs: 10_000 })

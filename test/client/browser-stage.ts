@@ -1,6 +1,6 @@
 /**
- * A sidecar as people run it, its mail server, and a site where its inbox and CouchDB are at the same origin; browsers
- * in which apps run that are made of the client. An app's page has `startClient`, and `client` after that.
+ * The sidecar as a process, its mail server, and a site with inbox and CouchDB at the same origin. Browsers run apps
+ * made with the client. The page of an app has `startClient`, and after that `client`.
  */
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll } from 'vitest'
@@ -39,8 +39,8 @@ export interface BrowserStage {
 }
 
 /**
- * For all tests of the file that calls this at its top, each with people of its own: gives the stage of the running
- * test. Ask `needs('browser')` first.
+ * For all tests of a file: call it at the top, and give each test its own users. Returns the stage of the running test.
+ * Call `needs('browser')` first.
  */
 export function shareBrowserStage(): () => Promise<BrowserStage> {
   let opened: Awaited<ReturnType<typeof openStage>> | undefined
@@ -74,14 +74,14 @@ async function openStage() {
 export interface BrowserDevice {
   readonly context: BrowserContext
   readonly page: Page
-  /** What the page complained of. */
+  /** Errors of the page. */
   readonly complaints: string[]
 }
 
-/** As few iterations as a device may have; pouchdb-server knows no other function than SHA-1. */
+/** The lowest number of iterations allowed for a device; pouchdb-server supports SHA-1 only. */
 const hashing = () => ({ prf: serverKind() === 'embedded' ? 'sha' : 'sha256', iterations: 1000 }) as const
 
-/** Opens the app, in a browser of its own or in one that is there. */
+/** Opens the app, in a new browser context or in the given one. */
 export async function openApp(
   { site, browser }: BrowserStage,
   { context, ...options }: Partial<ClientOptions<TestDb>> & { readonly context?: BrowserContext } = {},
@@ -95,7 +95,7 @@ export async function openApp(
   return { context: own, page, complaints }
 }
 
-/** What a device keeps to itself. */
+/** The local registration data of a device. */
 export interface Kept {
   readonly id: string
   readonly user: string
@@ -115,7 +115,7 @@ export interface Asked {
   readonly body?: object
 }
 
-/** Asks from the page, with the credentials of its device or with none; resolves with status and text. */
+/** Sends a request from the page, with the device's credentials or none; resolves with status and text. */
 export const ask = ({ page }: BrowserDevice, asked: Asked, authorization?: string) =>
   page.evaluate(
     async ({ method, path, body, authorization }) => {
@@ -130,10 +130,10 @@ export const ask = ({ page }: BrowserDevice, asked: Asked, authorization?: strin
     { ...asked, authorization },
   )
 
-/** What a device logs in to CouchDB with. */
+/** The Authorization header of a device for CouchDB. */
 export const asBasic = ({ user, password }: Kept): string => `Basic ${btoa(`${user}:${password}`)}`
 
-/** After a reload, too. */
+/** Starts the client in the page; needed after a reload, too. */
 export async function begin(page: Page, options: Partial<ClientOptions<TestDb>> = {}): Promise<void> {
   await page.waitForFunction(() => 'startClient' in globalThis)
   await page.evaluate((all) => startClient(all), { roundMs: 1000, hashing: hashing(), ...options })
@@ -162,7 +162,7 @@ export async function registerApp(
   await untilStatus(device, ({ control }) => control.state === 'live')
 }
 
-/** What the owner does: opens the link of the newest mail that was not used yet, and types what the device shows. */
+/** Acts as the owner: opens the link of the newest unused mail, and types the code shown on the device. */
 export async function followMail({ registration }: BrowserStage, owner: string, code: () => Promise<string>) {
   const link = await eventually(() => {
     const unused = linksIn(registration, owner).filter((one) => !used.has(one))
@@ -176,7 +176,7 @@ export async function followMail({ registration }: BrowserStage, owner: string, 
 
 const used = new Set<string>()
 
-/** There are invitations among the mails, too. */
+/** Leaves out invitations. */
 const linksIn = ({ smtp, sidecar }: Registration, owner: string): string[] =>
   smtp.accepted
     .filter(({ envelope, text }) => envelope.to.includes(owner) && text?.includes('/confirm/'))
@@ -185,7 +185,7 @@ const linksIn = ({ smtp, sidecar }: Registration, owner: string): string[] =>
 export const write = ({ page }: BrowserDevice, channel: string, _id: string) =>
   page.evaluate(([id, _id]) => client.open(id!).put({ _id, text: _id }), [channel, _id])
 
-/** Ids of the notes of a channel, as they are on the device. */
+/** Ids of the notes of a channel in the device's local database. */
 export const notesOn = async ({ page }: BrowserDevice, channel: string): Promise<string[]> => {
   const ids = await page.evaluate(async (id) => (await client.open(id).allDocs()).rows.map((row) => row.id), channel)
   return ids.filter((id) => !id.startsWith('_') && id !== 'description')

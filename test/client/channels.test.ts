@@ -6,7 +6,7 @@ import { thoroughTest } from '../support/thorough.ts'
 import { hasNote, hasNoteOnceSynced, lacksNote, startRegistered, untilLive, untilPlace } from './notes.ts'
 import { channelOf, newAddress, registerDevice, startStage, untilStatus, type Device } from './stage.ts'
 
-test('a channel is on all devices of its owner, and what one of them writes is on the other', async () => {
+test('a channel syncs between all devices of its owner', async () => {
   const stage = await startStage()
   const ann = newAddress('ann')
   const phone = await startRegistered(stage, ann)
@@ -25,7 +25,7 @@ test('a channel is on all devices of its owner, and what one of them writes is o
   ])
 })
 
-test('a member is asked, accepts, has the notes; removed, he gets nothing more and keeps what he has', async () => {
+test('a member accepts an invitation and gets the notes; a removed member keeps them and gets no new ones', async () => {
   const stage = await startStage()
   const [ann, bob] = [newAddress('ann'), newAddress('bob')]
   const [phone, his] = [await startRegistered(stage, ann), await startRegistered(stage, bob)]
@@ -62,7 +62,7 @@ test('a member is asked, accepts, has the notes; removed, he gets nothing more a
   await hasNote(his, 'photos', 'second')
 })
 
-thoroughTest('a pause is for all devices, or for this one; and so is its end', async () => {
+thoroughTest('a channel can be paused and resumed on all devices, or on one device', async () => {
   const stage = await startStage()
   const ann = newAddress('ann')
   const phone = await startRegistered(stage, ann)
@@ -72,7 +72,7 @@ thoroughTest('a pause is for all devices, or for this one; and so is its end', a
   await untilLive(phone, id)
   await untilLive(tablet, id)
 
-  // Each waits for what the other has written: of two who write at once one wins.
+  // Each device waits for the change of the other, to avoid a conflict.
   const hears = ({ client }: Device) => {
     const { read } = client.status.control
     return untilStatus(client, ({ control }) => control.read > read)
@@ -100,33 +100,30 @@ thoroughTest('a pause is for all devices, or for this one; and so is its end', a
   await untilStatus(phone.client, () => !channelOf(phone.client, id).onlyHere)
 })
 
-thoroughTest(
-  'what is forgotten of a channel that is paused, or ended, is not here again before it is synced again',
-  async () => {
-    const stage = await startStage()
-    const phone = await startRegistered(stage)
-    const { client } = phone
-    const id = await client.createChannel({ name: 'photos' })
-    await client.open(id).put({ _id: 'note' })
-    await untilStatus(client, () => channelOf(client, id).sync.written === 1)
-    await expect(client.forget(id)).rejects.toMatchObject({ code: 'in_use' })
-    const steps = [
-      [() => client.pause(id), () => client.resume(id)],
-      [() => client.end(id), () => client.accept(id)],
-    ] as const
-    for (const [leave, comeBack] of steps) {
-      await leave()
-      expect(channelOf(client, id)).toHaveProperty('local')
-      await client.forget(id)
-      expect(channelOf(client, id)).not.toHaveProperty('local')
-      expect(() => client.open(id)).toThrow(expect.objectContaining({ code: 'unknown' }) as Error)
-      await comeBack()
-      await hasNoteOnceSynced(phone, id, 'note')
-    }
-  },
-)
+thoroughTest('a paused or ended channel that is forgotten has no local database until it syncs again', async () => {
+  const stage = await startStage()
+  const phone = await startRegistered(stage)
+  const { client } = phone
+  const id = await client.createChannel({ name: 'photos' })
+  await client.open(id).put({ _id: 'note' })
+  await untilStatus(client, () => channelOf(client, id).sync.written === 1)
+  await expect(client.forget(id)).rejects.toMatchObject({ code: 'in_use' })
+  const steps = [
+    [() => client.pause(id), () => client.resume(id)],
+    [() => client.end(id), () => client.accept(id)],
+  ] as const
+  for (const [leave, comeBack] of steps) {
+    await leave()
+    expect(channelOf(client, id)).toHaveProperty('local')
+    await client.forget(id)
+    expect(channelOf(client, id)).not.toHaveProperty('local')
+    expect(() => client.open(id)).toThrow(expect.objectContaining({ code: 'unknown' }) as Error)
+    await comeBack()
+    await hasNoteOnceSynced(phone, id, 'note')
+  }
+})
 
-test('a device that is revoked says so, syncs nothing more, and keeps what is there', async () => {
+test('a revoked device shows that state, stops syncing, and keeps its data', async () => {
   const stage = await startStage()
   const ann = newAddress('ann')
   const phone = await startRegistered(stage, ann)
@@ -137,7 +134,7 @@ test('a device that is revoked says so, syncs nothing more, and keeps what is th
   await untilStatus(phone.client, ({ devices }) => devices.length === 2)
   const { user } = tablet.client.status.registration
   await phone.client.revokeDevice(user!)
-  // The next request is refused; one that began just before the user was gone goes on for its 25 s.
+  // The next request is refused; a request that is already open can take 25 s.
   const isRevoked = ({ registration }: Status) => registration.state === 'revoked'
   const revoked = await untilStatus(tablet.client, isRevoked, { within: 40_000 })
   expect(revoked.control.state).toBe('off')
@@ -151,7 +148,7 @@ test('a device that is revoked says so, syncs nothing more, and keeps what is th
   await hasNote(tablet, id, 'after')
 }, 90_000)
 
-thoroughTest('the app is told at once of a channel that no server would take', async () => {
+thoroughTest('createChannel and changeChannel reject values that no server accepts', async () => {
   const stage = await startStage()
   const { client } = await startRegistered(stage)
   const half = '\ud83d'
@@ -176,7 +173,7 @@ thoroughTest('the app is told at once of a channel that no server would take', a
   await untilStatus(client, () => channelOf(client, id).state === 'ready')
 })
 
-test('a document that the channel does not take is told to the app, and holds up nothing', async () => {
+test('a document that the channel refuses raises an event, and does not stop the sync', async () => {
   needs('refusals by status')
   const stage = await startStage()
   const phone = await startRegistered(stage)

@@ -1,4 +1,4 @@
-/** A device that was offline, and a server that has compacted its file meanwhile, as it does by itself. */
+/** A device was offline while the server compacted the database, as CouchDB does by itself. */
 import { expect, test } from 'vitest'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import { compactAway, needs } from '../support/couchdb.ts'
@@ -7,7 +7,7 @@ import { channelOf, newAddress, registerDevice, startDevice, startStage, untilSt
 
 const NOWHERE = 'http://127.0.0.1:9'
 
-test('what was requested offline is asked for again or done, and nothing of it is refused', async () => {
+test('requests made offline are merged or put in error, and the server refuses none', async () => {
   needs('guarded revisions')
   const stage = await startStage()
   const ann = newAddress('ann')
@@ -44,7 +44,7 @@ test('what was requested offline is asked for again or done, and nothing of it i
   expect(channelOf(client, photos!).error).toMatchObject({
     ...{ code: 'changed_twice', reason: expect.stringContaining('carl@example.com') as string },
   })
-  await client.createChannel({ id: photos!, name: 'photos' }) // as an app may do at each start: it is there already
+  await client.createChannel({ id: photos!, name: 'photos' }) // the channel exists already; an app may repeat this at each start
   expect(channelOf(client, photos!).state).toBe('error')
   await client.setMembers(photos!, ['carl@example.com'])
   for (const one of [client, tablet.client]) {
@@ -53,6 +53,6 @@ test('what was requested offline is asked for again or done, and nothing of it i
       () => channelOf(one, photos!).state === 'ready' && channelOf(one, photos!).members.length === 1,
     )
   }
-  await untilStatus(client, () => channelOf(client, notes!).place === 'paused') // here; elsewhere, nobody knows
+  await untilStatus(client, () => channelOf(client, notes!).place === 'paused') // on this device; the state on other devices is not defined
   expect(refused).toEqual([])
 })

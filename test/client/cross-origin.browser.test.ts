@@ -1,4 +1,4 @@
-/** An app, the sidecar and CouchDB at three origins, with CouchDB told what the README of the client says. */
+/** The app, the sidecar and CouchDB at three origins. CouchDB is configured as the client's README says. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -12,7 +12,7 @@ const openStage = shareBrowserStage()
 
 type Setting = readonly [path: string, value: string]
 
-/** The block of `ini` there, for this origin. */
+/** The `ini` block of the README, for this origin. */
 async function settingsFor(origin: string): Promise<Setting[]> {
   const readme = await readFile(join(root, 'client', 'README.md'), 'utf8')
   const ini = /```ini\n(?<lines>[^`]*)```/.exec(readme)!.groups!.lines!
@@ -24,7 +24,7 @@ async function settingsFor(origin: string): Promise<Setting[]> {
   })
 }
 
-/** What it was; empty where it was not set. Not by our client: the answer is a text, and no document. */
+/** Resolves with the old value, empty if it was not set. Uses fetch, because the answer is a text and no document. */
 async function configureNode(method: string, path: string, value?: string): Promise<string> {
   const { origin, username, password } = new URL(couchUrl())
   const headers = { authorization: `Basic ${btoa(`${username}:${decodeURIComponent(password)}`)}` }
@@ -37,7 +37,7 @@ async function configureNode(method: string, path: string, value?: string): Prom
   return (await answer.json()) as string
 }
 
-/** On every node, until the end of the test. */
+/** Configures every node until the end of the test. */
 async function configure(settings: readonly Setting[]): Promise<void> {
   const { cluster_nodes: nodes } = await answerOf<{ cluster_nodes: string[] }>(createTestCouch(), {
     path: '_membership',

@@ -31,7 +31,7 @@ const see = (page: Page, text: string | RegExp) => page.getByText(text).first().
 const seeState = (page: Page, text: string) =>
   page.locator('.pane .sync', { hasText: text }).waitFor({ timeout: 40_000 })
 
-test('the example opens without a network, and notes are written, changed and deleted there', async () => {
+test('the example opens without a network, and adds, changes and deletes notes offline', async () => {
   needs('browser')
   needs('pbkdf2 other than sha1')
   const stage = await openStage()
@@ -60,7 +60,7 @@ test('the example opens without a network, and notes are written, changed and de
   await page.getByText('Water the beans twice').waitFor({ state: 'detached' })
 })
 
-test('people register, share a notebook, write, pause, and lock a device out, in the example', async () => {
+test('users of the example register, share a notebook, write, pause, and lock out a device', async () => {
   needs('browser')
   needs('pbkdf2 other than sha1')
   const stage = await openStage()
@@ -97,7 +97,7 @@ test('people register, share a notebook, write, pause, and lock a device out, in
   await phone.page.getByRole('heading', { name: 'This device is locked out' }).waitFor({ timeout: 40_000 })
   for (const { page, complaints } of [phone, his]) {
     expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true)
-    // A browser says so of every request that is refused: before a role is there, and after it was taken.
+    // The browser logs each refused request: before the role is assigned, and after it is removed.
     await eventually(() => expect(complaints.filter((text) => !/status of 40[134]/.test(text))).toEqual([]))
   }
 })

@@ -14,20 +14,23 @@ async function start(isLive: boolean, fault: (request: SeenRequest) => Fault | u
   return { ...replica, link }
 }
 
+/** Before the client restarts a silent feed or round by itself (`sync/remote.ts`), in milliseconds. */
+const SOON = { within: 20_000 }
+
 const isFeed = ({ query }: SeenRequest) => query.get('feed') === 'longpoll'
 
-/** As after so long asleep: nothing has run meanwhile, only the clock. */
+/** Moves the clock, as after a sleep in which no timer ran. */
 function sleep(ms: number): void {
   const now = Date.now()
   vi.spyOn(Date, 'now').mockReturnValue(now + ms)
   onTestFinished(() => void vi.restoreAllMocks())
 }
 
-test('a feed whose connection died in a sleep is begun anew when somebody looks', async () => {
+test('a feed whose connection died during a sleep restarts when the user looks', async () => {
   const { there, here, proxy, link } = await start(true, (request) => (isFeed(request) ? silence : undefined))
   await eventually(() => expect(proxy.requests.some(isFeed)).toBe(true))
   await there.put({ _id: 'written while it slept' })
-  link.wake({ hard: false }) // too soon to know
+  link.wake({ hard: false }) // too early to restart
   expect(link.status.state).toBe('live')
   proxy.plan(() => undefined)
   sleep(30_000)
@@ -35,7 +38,7 @@ test('a feed whose connection died in a sleep is begun anew when somebody looks'
   await eventually(async () => expect(await here.get('written while it slept')).toBeDefined(), { within: 8000 })
 })
 
-test('a dead feed is begun anew though the server takes what is written here', async () => {
+test('a dead feed restarts although local writes still reach the server', async () => {
   const { there, here, proxy, link } = await start(true, (request) => (isFeed(request) ? silence : undefined))
   await eventually(() => expect(proxy.requests.some(isFeed)).toBe(true))
   await there.put({ _id: 'written while it slept' })
@@ -47,11 +50,11 @@ test('a dead feed is begun anew though the server takes what is written here', a
   await eventually(async () => expect(await here.get('written while it slept')).toBeDefined(), { within: 8000 })
 })
 
-test('a round that hangs is begun anew when somebody looks', async () => {
+test('a stuck sync round restarts when the user looks', async () => {
   const { there, here, proxy, link } = await start(false)
   proxy.plan(() => silence)
   const before = proxy.requests.length
-  await here.put({ _id: 'from here' }) // begins a round
+  await here.put({ _id: 'from here' }) // starts a round
   await eventually(() => expect(proxy.requests.length).toBeGreaterThan(before))
   proxy.plan(() => undefined)
   sleep(30_000)
@@ -60,7 +63,7 @@ test('a round that hangs is begun anew when somebody looks', async () => {
   await eventually(() => expect(link.status.state).toBe('resting'))
 })
 
-test('a PouchDB that cannot reach servers is told, and not for ever', async () => {
+test('a PouchDB without an HTTP adapter reports a failure, and recovers later', async () => {
   const { there, here, target, PouchDB } = await startReplica()
   let isAble = false
   const Lacking = function (name: string, options?: object) {
@@ -83,10 +86,10 @@ test('a PouchDB that cannot reach servers is told, and not for ever', async () =
   await running
 })
 
-test('one that is stopped before the one before it has ended follows nothing', async () => {
+test('a link that is stopped before its predecessor ends does not follow the database', async () => {
   const { here, target, proxy, PouchDB } = await startReplica()
   const changes = vi.spyOn(here, 'changes')
-  const feeds = () => changes.mock.calls.filter(([options]) => options?.since === 'now') // others are of sessions
+  const feeds = () => changes.mock.calls.filter(([options]) => options?.since === 'now') // the other feeds belong to sessions
   const links = createLinks({
     live: 1,
     open: (wanted, onNews) =>
@@ -103,7 +106,7 @@ test('one that is stopped before the one before it has ended follows nothing', a
   expect(feeds()).toHaveLength(1)
 })
 
-/** Two links of two databases, of which one at a time may have a round. The first has much to read, and waits for `go`. */
+/** Two links share one semaphore with one place. The first has much to read, and waits for `go`. */
 async function startTwo() {
   const semaphore = createSemaphore(1)
   const start = async () => {
@@ -130,7 +133,7 @@ async function startTwo() {
   return { large, small, go, isReading }
 }
 
-test('a round that is followed live meanwhile lets others have theirs', async () => {
+test('a link that turns to live sync frees its place in the semaphore', async () => {
   const { large, small, isReading } = await startTwo()
   large.run()
   await eventually(isReading)
@@ -139,7 +142,7 @@ test('a round that is followed live meanwhile lets others have theirs', async ()
   await eventually(() => expect(small.link.status.state).toBe('resting'))
 })
 
-test('one that is followed no more, and has much to copy, goes on when it is its turn', async () => {
+test('a link that stops live sync with much to copy waits for its turn, and finishes', async () => {
   const { large, small, go, isReading } = await startTwo()
   large.link.follow(true)
   large.run()

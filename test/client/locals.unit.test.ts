@@ -10,7 +10,7 @@ const wanted = () => true
 const localOf = ({ locals }: { readonly locals: readonly Binding[] }, one: ReturnType<typeof channel>) =>
   localAmong(locals, one)
 
-/** What is there after the device has seen the channel in each of these states, and wanted it. */
+/** The locals after the device has seen the channel in each of these states, and wanted it. */
 const after = (...seen: ReturnType<typeof channel>[]) =>
   seen.reduce(
     (kept, one) => withLocals(kept, [one], wanted) ?? kept,
@@ -18,23 +18,23 @@ const after = (...seen: ReturnType<typeof channel>[]) =>
   )
 
 describe('the local database of a channel', () => {
-  test('is there from the first second, and becomes that of the first remote one', () => {
+  test('a local database exists from the start, and is bound to the first remote database', () => {
     const kept = after(channel('new'), channel('ready', 'a'))
     expect(kept.locals).toEqual([{ name: 'channel-1', channel: 'photos', database: 'a' }])
     expect(localOf(kept, channel('ready', 'a'))?.name).toBe('channel-1')
   })
 
-  test('is known before it is kept that the two belong together', () => {
+  test('a local database is found before its binding is stored', () => {
     expect(localOf(after(channel('new')), channel('ready', 'a'))?.name).toBe('channel-1')
   })
 
-  test('is the same while its members are changed, also if somebody has left out what the sidecar wrote', () => {
+  test('a channel keeps its local database while members change, also if the database field is missing', () => {
     const kept = after(channel('ready', 'a'), channel('new', 'a'), channel('new'), channel('ready', 'a'))
     expect(kept.locals).toHaveLength(1)
     expect(localOf(kept, channel('new'))?.name).toBe('channel-1')
   })
 
-  test('is another one after it was closed, from the moment on at which it is made again', () => {
+  test('a channel made again after a closing gets another local database at once', () => {
     const closed = after(channel('ready', 'a'), channel('closed', 'a'))
     expect(localOf(closed, channel('closed', 'a'))).toMatchObject({ name: 'channel-1', over: true })
     for (const made of [channel('new'), channel('new', 'a')]) {
@@ -46,7 +46,7 @@ describe('the local database of a channel', () => {
     expect(localOf(ready, channel('ready', 'b'))).toMatchObject({ name: 'channel-2', database: 'b' })
   })
 
-  test('is another one for a device that was away all the while', () => {
+  test('a channel made again while the device was away gets another local database', () => {
     const kept = after(channel('ready', 'a'), channel('ready', 'b'))
     expect(kept.locals.map(({ name, database }) => [name, database])).toEqual([
       ['channel-1', 'a'],
@@ -54,7 +54,7 @@ describe('the local database of a channel', () => {
     ])
   })
 
-  test('stays where a member was removed, and is the same when he is invited again', () => {
+  test('a removed member keeps the local database, and a new invitation uses it again', () => {
     const kept = after(channel('ready', 'a'), channel('removed', 'a'))
     expect(localOf(kept, channel('removed', 'a'))?.name).toBe('channel-1')
     expect(
@@ -62,7 +62,7 @@ describe('the local database of a channel', () => {
     ).toEqual(kept.locals[0])
   })
 
-  test('is never made for a channel of which the device sees the end only', () => {
+  test('a channel that the device sees only after its end gets no local database', () => {
     for (const state of ['closed', 'removed']) {
       expect(localOf(after(channel(state, 'a')), channel(state, 'a'))).toBeUndefined()
     }
@@ -73,7 +73,7 @@ describe('the local database of a channel', () => {
     ['that was never here', none],
     ['of which another life was here', after(channel('ready', 'other'))],
     ['that was not seen between its first second and its end', after(channel('new'))],
-  ])('is there at once for one %s, when it was closed and is made again', (_which, before) => {
+  ])('a channel %s gets a new local database when it is closed and made again', (_which, before) => {
     const closed = withLocals(before, [channel('closed', 'a')], wanted)!
     expect(withLocals(closed, [channel('closed', 'a')], wanted)).toBeUndefined()
     const made = channel('new', 'a')
@@ -84,12 +84,12 @@ describe('the local database of a channel', () => {
     expect(localOf(ready, channel('ready', 'b'))).toEqual({ ...local, database: 'b' })
   })
 
-  test('that waited for a database which came and went unseen stays, as that one', () => {
+  test('a waiting local database belongs to the closed channel, if that is the first one seen', () => {
     const closed = after(channel('new'), channel('closed', 'a'))
     expect(localOf(closed, channel('closed', 'a'))).toMatchObject({ name: 'channel-1', database: 'a', over: true })
   })
 
-  test('is not made for one that is not to be here; one that is there stays, and gets its remote one', () => {
+  test('an unwanted channel gets no local database, but an existing one is kept and bound', () => {
     const unwanted = () => false
     expect(withLocals(none, [channel('ready', 'a')], unwanted)).toBeUndefined()
     expect(withLocals(after(channel('new')), [channel('ready', 'a')], unwanted)!.locals).toEqual([
@@ -97,7 +97,7 @@ describe('the local database of a channel', () => {
     ])
   })
 
-  test('has a name that no other ever had', () => {
+  test('a name of a local database is never used twice', () => {
     const forgotten = { ...after(channel('ready', 'a')), locals: [] }
     expect(withLocals(forgotten, [channel('ready', 'a')], wanted)!.locals[0]!.name).toBe('channel-2')
   })
@@ -121,7 +121,7 @@ test.each([
   ['error', undefined, 'active', {}, 'unready'],
   ['error', 'a', 'active', {}, 'synced'],
 ] as const)(
-  'a channel that is %s in %s, with a subscription that is %s %j, is %s here',
+  'a channel in state %s with database %s and a subscription in state %s %j has the place %s',
   (state, database, to, devices, place) => {
     const subscription = to && { state: to, devices }
     expect(placeOf({ state, ...(database && { database }) }, subscription, 'here')).toBe(place)

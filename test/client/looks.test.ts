@@ -1,4 +1,4 @@
-/** How often the whole is looked at, and what becomes of a look that fails. */
+/** How often the client refreshes its state, and how it recovers from a failed refresh. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { createLooks } from '../../client/src/looks.ts'
 import { eventually } from '../support/eventually.ts'
 import { PouchDB, type TestDb } from './stage.ts'
 
-/** A client without a server, whose control database counts how often is read what is kept. */
+/** A client without a server; its control database counts the reads of the stored registration. */
 async function startCounting() {
   const folder = await mkdtemp(join(tmpdir(), 'device-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
@@ -32,7 +32,7 @@ async function startCounting() {
   return { client, control: new Real('app-control'), reads: () => reads, changes: () => changes }
 }
 
-/** Looks that are done when the test says so. */
+/** Refreshes that end when the test says so. */
 function startLooks() {
   const begun: (() => void)[] = []
   const looks = createLooks(
@@ -46,7 +46,7 @@ function startLooks() {
   return { looks, begun }
 }
 
-test('a look that has not begun is shared by all who ask; for what comes later there is another', async () => {
+test('a refresh that has not started is shared by all callers; a call after its start gets another one', async () => {
   const { looks, begun } = startLooks()
   const first = looks.now()
   await eventually(() => expect(begun).toHaveLength(1))
@@ -61,7 +61,7 @@ test('a look that has not begun is shared by all who ask; for what comes later t
   expect(begun).toHaveLength(2)
 })
 
-test('what nobody waits for is gathered', async () => {
+test('calls that do not wait share one refresh', async () => {
   const { looks, begun } = startLooks()
   for (let times = 0; times < 3; times++) looks.soon()
   await eventually(() => expect(begun).toHaveLength(1))
@@ -70,7 +70,7 @@ test('what nobody waits for is gathered', async () => {
   expect(begun).toHaveLength(1)
 })
 
-test('a look that fails is told, and taken again by itself', async () => {
+test('a failed refresh is reported, and repeated by itself', async () => {
   const failed: unknown[] = []
   let times = 0
   const looks = createLooks(
@@ -93,17 +93,17 @@ const channels = (count: number) =>
     { _id: `subscription:c${number}`, type: 'subscription', state: 'active', channel_id: `c${number}` },
   ])
 
-test('channels that come together are looked at together', async () => {
+test('channels that arrive together share one refresh', async () => {
   const { client, control, reads, changes } = await startCounting()
   const before = reads()
   await control.bulkDocs(channels(250))
   await eventually(() => {
     expect(client.status.channels.filter(({ place, local }) => place === 'synced' && local)).toHaveLength(250)
   })
-  for (const count of [reads() - before, changes()]) expect(count).toBeLessThan(125) // each for itself it would be 500
+  for (const count of [reads() - before, changes()]) expect(count).toBeLessThan(125) // one refresh for each document would make 500
 })
 
-test('a channel that is made again at the moment at which it was closed has a local database of its own', async () => {
+test('a channel that is closed and at once made again has its own local database', async () => {
   const { client, control } = await startCounting()
   const owner = 'ann@example.com'
   await client.register({ owner })

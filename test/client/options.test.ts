@@ -4,7 +4,7 @@ import { newAddress, startDevice, startStage, untilStatus } from './stage.ts'
 
 afterEach(() => void vi.unstubAllGlobals())
 
-test('an address is relative to the page, where there is one', async () => {
+test('in a page, a relative address is resolved against the page', async () => {
   expect(addressOf('couchdb', 'https://Example.com:443/couchdb/')).toBe('https://example.com/couchdb')
   vi.stubGlobal('location', new URL('https://app.example.com/notes/index.html#first'))
   expect(addressOf('couchdb', '/couchdb')).toBe('https://app.example.com/couchdb')
@@ -14,15 +14,15 @@ test('an address is relative to the page, where there is one', async () => {
   )
 })
 
-test('elsewhere a relative address is refused before anything is made', async () => {
+test('outside a page, a relative address is refused before any database is made', async () => {
   const stage = await startStage()
   for (const options of [{ inbox: '/inbox' }, { couchdb: '/couchdb' }, { couchdb: 'example.com:5984' }]) {
     await expect(startDevice(stage, options)).rejects.toMatchObject({ code: 'bad_argument' })
   }
 })
 
-test('locks that Node has, which are of one process, keep no device from its work', async () => {
-  vi.stubGlobal('navigator', { locks: { request: () => new Promise(() => undefined) } }) // as if another had it
+test('the locks of Node, which exist within one process only, do not stop a device', async () => {
+  vi.stubGlobal('navigator', { locks: { request: () => new Promise(() => undefined) } }) // as if another process held the lock
   const stage = await startStage()
   const { client } = await startDevice(stage)
   await client.register({ owner: newAddress('ann') })

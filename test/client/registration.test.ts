@@ -6,7 +6,7 @@ import { thoroughTest } from '../support/thorough.ts'
 import { page } from './replica.ts'
 import { channelOf, newAddress, registerDevice, startDevice, startStage, untilStatus, type Stage } from './stage.ts'
 
-/** Nobody listens there. */
+/** No server listens at this address. */
 const NOWHERE = 'http://127.0.0.1:9/inbox'
 
 const untilMailed = (stage: Stage, address: string, count = 1) =>
@@ -15,7 +15,7 @@ const untilMailed = (stage: Stage, address: string, count = 1) =>
     return stage.linksTo(address)
   })
 
-test('a device registers, and knows its user, and its database is synced', async () => {
+test('a device registers, shows its user, and syncs its database', async () => {
   const stage = await startStage()
   const device = await startDevice(stage)
   const { client } = device
@@ -30,7 +30,7 @@ test('a device registers, and knows its user, and its database is synced', async
   expect(client.status.online).toBe(true)
 })
 
-test('what is done offline, before anybody has confirmed anything, survives the app and is sent later', async () => {
+test('registration and notes made offline survive a restart, and are sent later', async () => {
   const stage = await startStage()
   const offline = await startDevice(stage, { inbox: NOWHERE, couchdb: NOWHERE })
   const { client, folder } = offline
@@ -46,7 +46,7 @@ test('what is done offline, before anybody has confirmed anything, survives the 
   const again = await startDevice(stage, { folder })
   expect(again.client.status.registration.deviceCode).toBe(registration.deviceCode)
   await untilMailed(stage, ann)
-  await again.client.stop() // and once more, in the middle
+  await again.client.stop() // and restart once more before the confirmation
 
   const third = await startDevice(stage, { folder })
   await untilStatus(third.client, ({ registration }) => registration.state === 'confirming')
@@ -61,7 +61,7 @@ test('what is done offline, before anybody has confirmed anything, survives the 
   expect(stage.linksTo(ann)).toHaveLength(1)
 })
 
-test('the code of the mail is typed in on the device; a wrong one is told, and the right one still counts', async () => {
+test('the device accepts the code of the mail, also after a wrong code, which it reports', async () => {
   const stage = await startStage()
   const { client } = await startDevice(stage)
   const ann = newAddress('ann')
@@ -76,7 +76,7 @@ test('the code of the mail is typed in on the device; a wrong one is told, and t
   expect(right.registration).toMatchObject({ state: 'active', confirmation: { state: 'used' } })
 })
 
-thoroughTest('another mail is sent when it is asked for, and not by anything else', async () => {
+thoroughTest('another mail is sent only by askAgain', async () => {
   const stage = await startStage()
   const { client } = await startDevice(stage)
   const ann = newAddress('ann')
@@ -89,7 +89,7 @@ thoroughTest('another mail is sent when it is asked for, and not by anything els
   expect(links[0]).not.toBe(links[1])
 })
 
-thoroughTest('an address that was mistyped is corrected, with what was made under it', async () => {
+thoroughTest('a mistyped address can be corrected, and its channels stay', async () => {
   const stage = await startStage()
   const device = await startDevice(stage)
   const { client } = device
@@ -103,7 +103,7 @@ thoroughTest('an address that was mistyped is corrected, with what was made unde
   await expect(client.register({ owner: wrong })).rejects.toMatchObject({ code: 'registered' })
 })
 
-test('what the guard refuses is told, and sent once; registered anew with other values it is taken', async () => {
+test('a registration that the guard refuses shows the error and is sent once; a corrected one is accepted', async () => {
   const stage = await startStage()
   const proxy = await startFaultyProxy(stage.sidecar.url)
   const inbox = `${proxy.url}/inbox`
@@ -119,7 +119,7 @@ test('what the guard refuses is told, and sent once; registered anew with other 
   await client.stop()
 
   const again = await startDevice(stage, { folder, inbox })
-  await again.client.confirm('a-code') // asks for nothing, since nothing is there
+  await again.client.confirm('a-code') // sends nothing, because the inbox has no device
   expect(again.client.status.registration).toMatchObject({ state: 'error', error })
   await again.client.register({ owner: ann, name: 'tablet' })
   await untilMailed(stage, ann)
@@ -129,7 +129,7 @@ test('what the guard refuses is told, and sent once; registered anew with other 
   expect(sent()).toBe(2)
 })
 
-test('a page of a proxy refuses no registration', async () => {
+test('an error page of a proxy does not end a registration', async () => {
   const stage = await startStage()
   const proxy = await startFaultyProxy(stage.sidecar.url)
   proxy.plan(({ method }) => (method === 'POST' ? page(403) : undefined))
@@ -142,7 +142,7 @@ test('a page of a proxy refuses no registration', async () => {
   await untilMailed(stage, ann)
 })
 
-test('the app is told at once what could never be sent', async () => {
+test('the client rejects values that no server accepts', async () => {
   const stage = await startStage()
   const { client } = await startDevice(stage)
   await expect(client.createChannel({ name: 'photos' })).rejects.toMatchObject({ code: 'not_registered' })

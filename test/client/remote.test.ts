@@ -1,4 +1,4 @@
-/** Requests to a server that falls silent, or that is not what it was taken for. */
+/** Requests to a server that stops answering, or that is not CouchDB. */
 import { expect, test } from 'vitest'
 import type { Db } from '../../client/src/pouch.ts'
 import { openRemote, type RemoteOptions } from '../../client/src/sync/remote.ts'
@@ -28,7 +28,7 @@ const untilNothingIsOpen = ({ proxy }: Awaited<ReturnType<typeof startRemote>>) 
 test.each([
   ['that nobody answers', silence],
   ['whose answer stops in the middle', silenceAfterBytes(2000)],
-] as [string, Fault][])('a request %s is broken off after a while', async (_what, fault) => {
+] as [string, Fault][])('a request %s times out', async (_what, fault) => {
   const started = await startRemote({ silenceMs: 500 })
   const { remote, proxy } = started
   proxy.plan(() => fault)
@@ -41,17 +41,17 @@ test.each([
   await untilNothingIsOpen(started)
 })
 
-test('an app whose databases have another adapter still asks the server', async () => {
+test('an app with another adapter for local databases still reaches the server', async () => {
   const { PouchDB, target, there } = await startReplica()
   await there.put({ _id: 'note' })
-  const defaults = { adapter: 'leveldb' } // as with one that keeps all in memory
+  const defaults = { adapter: 'leveldb' } // as for an app that keeps all databases in memory
   const Other = (PouchDB as unknown as { defaults(options: object): typeof PouchDB }).defaults(defaults)
   const remote = openRemote(Other, target)
   expect(await remote.db.get('note')).toMatchObject({ _id: 'note' })
   remote.end()
 })
 
-test('an answer that comes slowly, but comes, is waited for', async () => {
+test('a slow answer is not cut off while data arrives', async () => {
   const { remote, proxy } = await startRemote({ silenceMs: 1000 })
   const heard: number[] = []
   proxy.plan(() => async (exchange) => {
@@ -77,7 +77,7 @@ test('an answer that comes slowly, but comes, is waited for', async () => {
 test.each([
   ['is waited for', silence],
   ['is being read', silenceAfterBytes(2000)],
-] as [string, Fault][])('what %s is broken off by the end of a session', async (_what, fault) => {
+] as [string, Fault][])('a request that %s is aborted by the end of a session', async (_what, fault) => {
   const started = await startRemote()
   const { remote, proxy, ask } = started
   await ask('with%20photo/photo', { method: 'PUT', body: 'x'.repeat(10_000) })
@@ -93,7 +93,7 @@ test.each([
   await untilNothingIsOpen(started)
 })
 
-test('a page of a proxy in place of the database breaks nothing that PouchDB does not look at', async () => {
+test('a proxy’s page in place of the database info does not break a replication', async () => {
   const replica = await startReplica()
   const { there, here, proxy } = replica
   await there.put({ _id: 'note' })
@@ -102,7 +102,7 @@ test('a page of a proxy in place of the database breaks nothing that PouchDB doe
   expect(await here.get('note')).toMatchObject({ _id: 'note' })
 })
 
-test('whoever answers with a page says by its status what is wrong', async () => {
+test('a page as an answer is classified by its status', async () => {
   const { remote, proxy } = await startRemote()
   for (const [status, code] of [
     [403, 'denied'],
@@ -117,7 +117,7 @@ test('whoever answers with a page says by its status what is wrong', async () =>
   remote.end()
 })
 
-test('attachments are copied as they are, whatever they say of themselves', async () => {
+test('attachments are copied byte for byte, with any content type', async () => {
   const replica = await startReplica()
   const { there, here, ask } = replica
   const bytes = {

@@ -1,4 +1,4 @@
-/** A local database and a remote one with a faulty proxy between, for the parts that sync them. */
+/** A local and a remote database with a faulty proxy between them, for the parts that sync. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { couchUrl, freshDb } from '../support/couchdb.ts'
 import { startFaultyProxy, type Fault } from '../support/faulty-proxy.ts'
 import { PouchDB, type TestDb } from './stage.ts'
 
-/** Belongs to the running test. */
+/** Ends with the running test. */
 export async function startReplica(url = couchUrl()) {
   const [there, proxy] = [await freshDb('replica', url), await startFaultyProxy(url)]
   const folder = await mkdtemp(join(tmpdir(), 'replica-'))
@@ -22,7 +22,7 @@ export async function startReplica(url = couchUrl()) {
   const { username, password } = new URL(url)
   const target: Target = { url: `${new URL(proxy.url).origin}/${there.name}`, user: username, password }
 
-  /** As a client without PouchDB would, past the proxy. */
+  /** Sends a request without PouchDB, past the proxy. */
   const ask = (path: string, init: RequestInit = {}) => {
     const headers = { authorization: `Basic ${btoa(`${username}:${password}`)}`, ...init.headers }
     return fetch(`${new URL(url).origin}/${there.name}/${path}`, { ...init, headers })
@@ -30,7 +30,7 @@ export async function startReplica(url = couchUrl()) {
   return { there, here, proxy, target, ask, PouchDB: Local }
 }
 
-/** Keeps both the same until the test ends, live or in rounds. */
+/** Syncs both databases until the end of the test, live or in rounds. */
 export function startLink({ PouchDB, here, target }: Replica, isLive: boolean, roundMs: number) {
   const link = createLink({
     ...{ PouchDB, local: here, target, semaphore: createSemaphore(1), roundMs },
@@ -48,7 +48,7 @@ export function startLink({ PouchDB, here, target }: Replica, isLive: boolean, r
 
 export type Replica = Awaited<ReturnType<typeof startReplica>>
 
-/** What a proxy shows when it has no server behind it. */
+/** The page of a proxy that has no server behind it. */
 export const page =
   (status: number): Fault =>
   async (exchange) => {

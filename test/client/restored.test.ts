@@ -1,4 +1,4 @@
-/** Files of an older copy are put back under a client that goes on: what was written since is behind its places. */
+/** A server's files are replaced by an older copy while a client runs: its checkpoints are ahead of the server. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { needs, startPrivateCouch, type PrivateCouch } from '../support/couchdb.ts'
 import { findCouchBinary, FIRST_RANGE, LAST_RANGE, only } from '../support/couchdb-binary.ts'
@@ -27,7 +27,7 @@ const kinds = ['of all of it', 'of the first range', 'of the last range'].flatMa
   })),
 )
 
-test('after an older copy both have what either has: of all of it, of one range; live, and in rounds', async () => {
+test('both sides recover all documents after a restore of all files or one range, live and in rounds', async () => {
   needs('private server')
   const all = await Promise.all(kinds.map(async (kind) => ({ ...kind, ...(await start(kind.isLive)) })))
   const write = async (what: string, count: number) => {

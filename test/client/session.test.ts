@@ -1,4 +1,4 @@
-/** What goes on where one direction does not: documents that no server takes, and servers that take none. */
+/** Sync in one direction continues when the server refuses documents, or everything, in the other. */
 import { expect, test } from 'vitest'
 import { openRemote } from '../../client/src/sync/remote.ts'
 import { runSession, type Ended } from '../../client/src/sync/session.ts'
@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { refuse, type SeenRequest } from '../support/faulty-proxy.ts'
 import { page, startReplica, type Replica } from './replica.ts'
 
-/** Half an emoji, as it is left where text was cut. */
+/** Half an emoji, as in a text that was cut. */
 const HALF = '\ud83d'
 
 function begin({ here, target, PouchDB }: Replica, live = false) {
@@ -27,7 +27,7 @@ async function writeNotes({ here }: Replica, count: number): Promise<void> {
   await here.bulkDocs(Array.from({ length: count }, (_, number) => ({ _id: `note ${number}` })))
 }
 
-test('a document with half a character is told, and holds up no other; mended, it is sent', async () => {
+test('a document with half a character is reported and does not stop others; once repaired, it is sent', async () => {
   needs('bulk fields checked')
   const replica = await startReplica()
   const { here, there } = replica
@@ -47,7 +47,7 @@ test('a document with half a character is told, and holds up no other; mended, i
   expect(await there.get('cut')).toMatchObject({ text: 'so glad' })
 })
 
-test('a document that is too large is told, and holds up no other', async () => {
+test('a document that is too large is reported, and does not stop others', async () => {
   needs('size limit')
   const replica = await startReplica()
   await writeNotes(replica, 5)
@@ -58,7 +58,7 @@ test('a document that is too large is told, and holds up no other', async () => 
   expect((await replica.there.info()).doc_count).toBe(5)
 })
 
-test('what is too large for a proxy is sent in parts', async () => {
+test('a batch that is too large for a proxy is sent in parts', async () => {
   const replica = await startReplica()
   const { here, there, proxy } = replica
   await writeNotes(replica, 30)
@@ -70,7 +70,7 @@ test('what is too large for a proxy is sent in parts', async () => {
   expect((await there.info()).doc_count).toBe(30)
 })
 
-test('an id that no server takes is told like a document', async () => {
+test('an id that no server takes is reported as a refused document', async () => {
   const replica = await startReplica()
   const { there, proxy } = replica
   await writeNotes(replica, 4)
@@ -87,7 +87,7 @@ test('an id that no server takes is told like a document', async () => {
 test.each([
   ['words', refuse(400, { error: 'bad_request', reason: 'not now' })],
   ['a page', page(400)],
-])('a server that refuses everything, with %s, refuses no document', async (_how, fault) => {
+])('a server that refuses everything, with %s, refuses no single document', async (_how, fault) => {
   const replica = await startReplica()
   const { there, proxy } = replica
   await writeNotes(replica, 3)
@@ -100,7 +100,7 @@ test.each([
   expect((await there.info()).doc_count).toBe(3)
 })
 
-test.each([false, true])('what comes is read where nothing can be written (live: %s)', async (live) => {
+test.each([false, true])('a session reads remote documents although all its writes fail (live: %s)', async (live) => {
   const replica = await startReplica()
   const { here, there, proxy } = replica
   for (let number = 0; number < 250; number++) await there.put({ _id: `from there ${number}` })
@@ -111,7 +111,7 @@ test.each([false, true])('what comes is read where nothing can be written (live:
   expect((await here.info()).doc_count).toBe(253)
 })
 
-test('a live session in which one direction fails ends as a whole', async () => {
+test('a live session ends as a whole when one direction fails', async () => {
   const replica = await startReplica()
   const { here, proxy } = replica
   const session = begin(replica, true)

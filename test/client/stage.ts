@@ -1,4 +1,4 @@
-/** A sidecar in this process, whose mails are at hand, and devices of people, each with its folder of databases. */
+/** A sidecar in this process whose mails the test can read, and devices, each with its own folder of databases. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -25,12 +25,12 @@ import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy, type FaultyProxy } from '../support/faulty-proxy.ts'
 import { answerOf } from '../support/answers.ts'
 
-/** Not by `import`: its types declare `Buffer` anew, for this whole program. */
+/** Not by `import`, because its types redeclare `Buffer` for the whole program. */
 export const PouchDB = createRequire(import.meta.url)('pouchdb') as {
   defaults(options: object): new (name: string) => TestDb
 }
 
-/** As far as tests use it. */
+/** The methods that tests use. */
 export interface TestDb {
   get(id: string): Promise<Record<string, unknown> & { _id: string; _rev: string }>
   put(doc: object): Promise<{ rev: string }>
@@ -42,19 +42,19 @@ export interface TestDb {
 }
 
 export interface Stage {
-  /** The sidecar's HTTP: the inbox, and the page behind the links. */
+  /** The sidecar's HTTP server: the inbox, and the page behind the links. */
   readonly sidecar: Listening
-  /** In front of CouchDB: what devices see of it. */
+  /** A proxy between devices and CouchDB. */
   readonly couch: FaultyProxy
   readonly admin: Awaited<ReturnType<typeof startWorker>>['couch']
   readonly control: Awaited<ReturnType<typeof startWorker>>['control']
-  /** Nobody handles documents from then on. */
+  /** Stops handling documents. */
   stopWorker(): Promise<void>
-  /** The links of the mails that an address has got. */
+  /** The links in the mails to an address. */
   linksTo(address: string): string[]
 }
 
-/** Belongs to the running test. */
+/** Ends with the running test. */
 export async function startStage(options: WorkerOptions = {}): Promise<Stage> {
   const controlDb = createControlDb()
   const worker = await startWorker(controlDb, options)
@@ -85,7 +85,7 @@ async function removeUsers(controlDb: string): Promise<void> {
     ...{ db: controlDb, path: '_all_docs', query: { include_docs: true } },
   })
   const names = rows.flatMap(({ doc }) => (doc.type === 'device' && doc.user ? [doc.user] : []))
-  // CouchDB hashes a password anew at its first login, and the document may change under us.
+  // CouchDB hashes a password again at its first login, which can change the document meanwhile.
   await eventually(async () => {
     const users = await couch.db('_users').getMany(names.map((name) => `org.couchdb.user:${name}`))
     for (const { _id, _rev } of users) await couch.db('_users').remove(_id, _rev)
@@ -95,17 +95,17 @@ async function removeUsers(controlDb: string): Promise<void> {
 
 export interface Device {
   readonly client: Client<TestDb>
-  /** Snapshots, as the app got them. */
+  /** Snapshots, as the app gets them. */
   readonly seen: readonly Status[]
   readonly folder: string
 }
 
 export interface DeviceOptions extends Partial<ClientOptions<TestDb>> {
-  /** Of a device that was there before. */
+  /** The folder of an existing device. */
   readonly folder?: string
 }
 
-/** A device that knows nothing yet, or goes on with what is in its folder. */
+/** A new device, or an existing one with its folder. */
 export async function startDevice(stage: Stage, { folder, ...options }: DeviceOptions = {}): Promise<Device> {
   const home = folder ?? (await mkdtemp(join(tmpdir(), 'device-')))
   if (!folder) onTestFinished(() => rm(home, { recursive: true, force: true }))
@@ -121,7 +121,7 @@ export async function startDevice(stage: Stage, { folder, ...options }: DeviceOp
 
 export const newAddress = (name: string): string => `${uniqueName(name)}@example.com`
 
-/** What the page behind the link does. */
+/** Posts a code, as the page behind the link does. */
 export async function typeCode(link: string, code: string): Promise<number> {
   const headers = { accept: 'application/json' }
   const answer = await fetch(link, { method: 'POST', headers, body: new URLSearchParams({ device_code: code }) })
@@ -143,7 +143,7 @@ export async function registerDevice(stage: Stage, { client }: Device, owner: st
   await untilStatus(client, ({ control }) => control.state === 'live')
 }
 
-/** Resolves with the first status of which it is true. `patience` as that of `eventually`. */
+/** Resolves with the first status for which `isTrue` returns true. `patience` is passed to `eventually`. */
 export const untilStatus = (
   client: Client,
   isTrue: (status: Status) => boolean,

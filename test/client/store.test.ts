@@ -1,4 +1,4 @@
-/** A local store that does not take what is written, as where the disk is full; and what is left when all is destroyed. */
+/** A local store that refuses writes, as with a full disk; and the state after all is destroyed. */
 import { readdir } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
@@ -16,7 +16,7 @@ import {
 
 type Constructor = new (name: string, options?: object) => TestDb
 
-/** PouchDB with a disk for the control database that is full while `disk.isFull`. */
+/** PouchDB with a control database that refuses writes while `disk.isFull`. */
 function withDisk(folder: string, disk: { isFull: boolean }): Constructor {
   const Real: Constructor = PouchDB.defaults({ prefix: `${folder}/` })
   function Faulty(name: string, options?: object): TestDb {
@@ -29,7 +29,7 @@ function withDisk(folder: string, disk: { isFull: boolean }): Constructor {
   return Object.assign(Faulty, Real)
 }
 
-/** A device that knows nothing yet. */
+/** A new device. */
 async function startWithDisk() {
   const stage = await startStage()
   const { client, folder } = await startDevice(stage)
@@ -38,7 +38,7 @@ async function startWithDisk() {
   return { stage, disk, ...(await startDevice(stage, { folder, PouchDB: withDisk(folder, disk) })) }
 }
 
-test('a disk that is full for a while ends no registration', async () => {
+test('a registration survives a disk that is full for a while', async () => {
   const { stage, disk, client } = await startWithDisk()
   const ann = newAddress('ann')
   await client.register({ owner: ann })
@@ -51,7 +51,7 @@ test('a disk that is full for a while ends no registration', async () => {
   await untilStatus(client, ({ registration: { state, failure } }) => state === 'confirming' && !failure)
 })
 
-thoroughTest('a channel that became ready while the disk was full is synced when it is not', async () => {
+thoroughTest('a channel that becomes ready while the disk is full is synced afterwards', async () => {
   const { stage, disk, folder, ...device } = await startWithDisk()
   const { client } = device
   await registerDevice(stage, { ...device, folder }, newAddress('ann'))
@@ -66,12 +66,12 @@ thoroughTest('a channel that became ready while the disk was full is synced when
   await untilStatus(client, ({ registration }) => channelOf(client, id).sync.state === 'live' && !registration.failure)
 })
 
-test('an app is opened from a disk that is full, and goes on when it is not', async () => {
+test('an app starts with a full disk, and continues when the disk has space again', async () => {
   const { stage, disk, folder, client } = await startWithDisk()
   const ann = newAddress('ann')
   await client.register({ owner: ann })
   await client.stop()
-  // Written, and not looked at any more.
+  // Stored, but not processed by a client.
   const control = new (PouchDB.defaults({ prefix: `${folder}/` }))('app-control')
   await control.put({ _id: 'photos', type: 'channel', state: 'new', name: 'photos', owner: ann })
   await control.close()
@@ -83,7 +83,7 @@ test('an app is opened from a disk that is full, and goes on when it is not', as
   await eventually(() => expect(again.client.open('photos')).toBeDefined())
 })
 
-test('what is on a disk that is full can be stopped, and destroyed', async () => {
+test('a client with a full disk can be stopped and destroyed', async () => {
   const { disk, client, folder } = await startWithDisk()
   await client.register({ owner: newAddress('ann') })
   disk.isFull = true
@@ -93,7 +93,7 @@ test('what is on a disk that is full can be stopped, and destroyed', async () =>
   expect(await readdir(folder)).toEqual([])
 })
 
-test('nothing is left of what was destroyed, and the device begins anew', async () => {
+test('destroy removes all local data, and the device can register again', async () => {
   const stage = await startStage()
   const device = await startDevice(stage)
   const { client, folder } = device

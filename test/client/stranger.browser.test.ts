@@ -1,4 +1,4 @@
-/** Somebody who knows where everything is, and has a device of his own: what he can find out of others. */
+/** A stranger who knows all addresses and has an own device: what the stranger can find out about others. */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { accountIdOf, userDatabaseOf, userDatabasesOf } from '../../sidecar/accounts/account-names.ts'
@@ -34,7 +34,7 @@ const readings = (db: string): Asked[] => [
 const inHex = (text: string) => Buffer.from(text).toString('hex')
 const hashOf = (text: string) => createHash('sha256').update(text).digest('hex')
 
-/** Names of databases that one might think of who knows an address and the name of a channel, and how names are made. */
+/** Names of databases that a stranger could guess from an address, the name of a channel, and the naming rules. */
 function guessesOf(address: string, channel: string, controlDb: string): string[] {
   const [local] = address.split('@')
   const owner = normaliseAddress(address)
@@ -53,63 +53,66 @@ function guessesOf(address: string, channel: string, controlDb: string): string[
   ]
 }
 
-thoroughTest('a stranger reads nothing: no document, no name, and not whether there is one', async () => {
-  needs('browser')
-  needs('guarded find')
-  needs('refusals by status')
-  const stage = await openStage()
-  const { control } = stage.registration
-  const [ann, eve] = [`${uniqueName('ann')}@example.com`, `${uniqueName('eve')}@example.com`]
-  const phone = await openApp(stage)
-  await registerApp(stage, phone, ann, 'phone')
-  const id = await phone.page.evaluate(() => client.createChannel({ name: 'secret plans' }))
-  await write(phone, id, 'note')
-  await untilStatus(phone, ({ channels }) => channels[0]?.sync.state === 'live')
+thoroughTest(
+  'a stranger can read no document and no name, and cannot find out whether a guessed database exists',
+  async () => {
+    needs('browser')
+    needs('guarded find')
+    needs('refusals by status')
+    const stage = await openStage()
+    const { control } = stage.registration
+    const [ann, eve] = [`${uniqueName('ann')}@example.com`, `${uniqueName('eve')}@example.com`]
+    const phone = await openApp(stage)
+    await registerApp(stage, phone, ann, 'phone')
+    const id = await phone.page.evaluate(() => client.createChannel({ name: 'secret plans' }))
+    await write(phone, id, 'note')
+    await untilStatus(phone, ({ channels }) => channels[0]?.sync.state === 'live')
 
-  const stranger = await openApp(stage)
-  await registerApp(stage, stranger, eve, 'eve')
-  await untilStatus(stranger, ({ devices }) => devices.length === 1)
-  expect((await statusOf(stranger)).channels).toEqual([])
-  const [own, others] = [await keptBy(stranger), await keptBy(phone)]
-  const evesOwn = asBasic(own)
-  expect((await ask(stranger, { method: 'GET', path: `/couchdb/${own.database}` }, evesOwn)).status).toBe(200)
-  const record = (await control.admin.withPrefix('channel:')).find(({ owner }) => owner === ann)
-  const channel = String(record!.database)
-  const databases = [channel, control.name, others.database]
-  const guesses = guessesOf(ann, 'secret plans', control.name)
-  for (const db of databases) expect(guesses).not.toContain(db)
-  for (const known of [ann, ownerHashOf(normaliseAddress(ann))]) {
-    expect(others.database).not.toContain(known)
-    expect(others.database).not.toContain(inHex(known))
-  }
+    const stranger = await openApp(stage)
+    await registerApp(stage, stranger, eve, 'eve')
+    await untilStatus(stranger, ({ devices }) => devices.length === 1)
+    expect((await statusOf(stranger)).channels).toEqual([])
+    const [own, others] = [await keptBy(stranger), await keptBy(phone)]
+    const evesOwn = asBasic(own)
+    expect((await ask(stranger, { method: 'GET', path: `/couchdb/${own.database}` }, evesOwn)).status).toBe(200)
+    const record = (await control.admin.withPrefix('channel:')).find(({ owner }) => owner === ann)
+    const channel = String(record!.database)
+    const databases = [channel, control.name, others.database]
+    const guesses = guessesOf(ann, 'secret plans', control.name)
+    for (const db of databases) expect(guesses).not.toContain(db)
+    for (const known of [ann, ownerHashOf(normaliseAddress(ann))]) {
+      expect(others.database).not.toContain(known)
+      expect(others.database).not.toContain(inHex(known))
+    }
 
-  for (const authorization of [undefined, evesOwn]) {
-    for (const db of databases) {
-      for (const asked of readings(db)) {
-        const { status, text } = await ask(stranger, asked, authorization)
-        expect([401, 403], `${asked.method} ${asked.path}`).toContain(status)
-        for (const secret of ['secret plans', 'note', ann, id]) expect(text).not.toContain(secret)
+    for (const authorization of [undefined, evesOwn]) {
+      for (const db of databases) {
+        for (const asked of readings(db)) {
+          const { status, text } = await ask(stranger, asked, authorization)
+          expect([401, 403], `${asked.method} ${asked.path}`).toContain(status)
+          for (const secret of ['secret plans', 'note', ann, id]) expect(text).not.toContain(secret)
+        }
+      }
+      const answerTo = async (db: string) => {
+        const { status, text } = await ask(stranger, { method: 'GET', path: `/couchdb/${db}` }, authorization)
+        return { status, text: text.replaceAll(db, 'its name') }
+      }
+      const unknown = await answerTo(uniqueName('userdb'))
+      for (const db of databases) expect(await answerTo(db), 'CouchDB tells what there is').not.toEqual(unknown)
+      for (const guess of guesses) expect(await answerTo(guess), guess).toEqual(unknown)
+      const all = await ask(stranger, { method: 'GET', path: '/couchdb/_all_dbs' }, authorization)
+      expect([401, 403]).toContain(all.status)
+      for (const path of ['_users/_all_docs', `_users/org.couchdb.user:${others.user}`, '_dbs_info', '_active_tasks']) {
+        const { status, text } = await ask(stranger, { method: 'GET', path: `/couchdb/${path}` }, authorization)
+        expect([401, 403, 404, 405], path).toContain(status)
+        expect(text).not.toContain(ann)
       }
     }
-    const answerTo = async (db: string) => {
-      const { status, text } = await ask(stranger, { method: 'GET', path: `/couchdb/${db}` }, authorization)
-      return { status, text: text.replaceAll(db, 'its name') }
-    }
-    const unknown = await answerTo(uniqueName('userdb'))
-    for (const db of databases) expect(await answerTo(db), 'CouchDB tells what there is').not.toEqual(unknown)
-    for (const guess of guesses) expect(await answerTo(guess), guess).toEqual(unknown)
-    const all = await ask(stranger, { method: 'GET', path: '/couchdb/_all_dbs' }, authorization)
-    expect([401, 403]).toContain(all.status)
-    for (const path of ['_users/_all_docs', `_users/org.couchdb.user:${others.user}`, '_dbs_info', '_active_tasks']) {
-      const { status, text } = await ask(stranger, { method: 'GET', path: `/couchdb/${path}` }, authorization)
-      expect([401, 403, 404, 405], path).toContain(status)
-      expect(text).not.toContain(ann)
-    }
-  }
-  expect(await createTestCouch().db(channel).get('note')).toMatchObject({ _id: 'note' })
-})
+    expect(await createTestCouch().db(channel).get('note')).toMatchObject({ _id: 'note' })
+  },
+)
 
-test('the inbox tells a stranger the same of what is there and of what is not', async () => {
+test('the inbox gives a stranger the same answer for existing and missing documents', async () => {
   needs('browser')
   const stage = await openStage()
   const { control } = stage.registration

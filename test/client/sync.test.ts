@@ -1,4 +1,4 @@
-/** What goes wrong on the way, and how many connections it takes when nothing does. */
+/** Failures during sync, and the number of connections in normal operation. */
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { pass, refuse, type FaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
@@ -25,7 +25,7 @@ const refusals: readonly (readonly [status: number, state: string])[] = [
 ]
 
 test.each(sample(refusals, refusals.length))(
-  'a channel that is refused with %i for a while is %s, and goes on by itself',
+  'a channel that the server refuses with %i is %s, and recovers by itself',
   async (status, state) => {
     const { stage, phone, id, database } = await startWithChannel()
     stage.couch.plan(({ path }) => (path.includes(database.name) ? refuse(status) : undefined))
@@ -41,7 +41,7 @@ test.each(sample(refusals, refusals.length))(
   },
 )
 
-test('without a network everything waits, and both sides have everything when it is back', async () => {
+test('without a network sync waits, and both sides have all documents when it returns', async () => {
   const { stage, phone, id, database } = await startWithChannel()
   await stage.couch.down()
   await phone.client.open(id).put({ _id: 'from here' })
@@ -55,7 +55,7 @@ test('without a network everything waits, and both sides have everything when it
   await untilStatus(phone.client, ({ online }) => online && stateOf(phone, id) === 'live')
 })
 
-/** The feeds that the server has open: of what, and for how long. Told by a proxy that passes everything on. */
+/** The open feeds of the server with their path and age, seen by a proxy that passes everything on. */
 function watchFeeds(proxy: FaultyProxy): () => readonly string[] {
   const open = new Map<SeenRequest, number>()
   proxy.plan((request) => {
@@ -73,10 +73,10 @@ function watchFeeds(proxy: FaultyProxy): () => readonly string[] {
   return () => [...open].map(([{ path }, begunAt]) => `${path} for ${secondsSince(begunAt)} s`)
 }
 
-/** More than have a feed at the same time: three, and the control database. */
+/** More channels than can have a feed at the same time: three, beside the control database. */
 const CHANNELS = amount(5, 7)
 
-thoroughTest('many channels have all their notes, with four feeds open', async () => {
+thoroughTest('many channels sync all their notes with four open feeds', async () => {
   const stage = await startStage()
   const feeds = watchFeeds(stage.couch)
   const phone = await startDevice(stage, { roundMs: 1000 })

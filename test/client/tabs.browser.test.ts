@@ -1,4 +1,4 @@
-/** Browsers as devices, a sidecar as people run it, mails by SMTP: all that the parts promise together. */
+/** Browsers as devices, the sidecar as a process, and mails by SMTP: an end-to-end test. */
 import { expect, test } from 'vitest'
 import { needs, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -37,32 +37,29 @@ const channelIn = async (device: BrowserDevice, name: string) => {
   return status.channels.find((one) => one.name === name)!
 }
 
-thoroughTest(
-  'two browsers are two devices: each has what was written on the other, also after both were offline',
-  async () => {
-    needs('browser')
-    const stage = await openStage()
-    const ann = addressOf('ann')
-    const phone = await startDevice(stage, ann, 'phone')
-    const tablet = await startDevice(stage, ann, 'tablet')
-    const id = await phone.page.evaluate(() => client.createChannel({ name: 'photos' }))
-    await write(phone, id, 'first')
-    await channelIn(tablet, 'photos')
-    await untilNotes(tablet, id, ['first'])
+thoroughTest('two browsers are two devices that sync with each other, also after both were offline', async () => {
+  needs('browser')
+  const stage = await openStage()
+  const ann = addressOf('ann')
+  const phone = await startDevice(stage, ann, 'phone')
+  const tablet = await startDevice(stage, ann, 'tablet')
+  const id = await phone.page.evaluate(() => client.createChannel({ name: 'photos' }))
+  await write(phone, id, 'first')
+  await channelIn(tablet, 'photos')
+  await untilNotes(tablet, id, ['first'])
 
-    for (const { context } of [phone, tablet]) await context.setOffline(true)
-    await write(phone, id, 'from the phone')
-    await write(tablet, id, 'from the tablet')
-    await untilStatus(phone, ({ online }) => !online)
-    await untilNotes(phone, id, ['first', 'from the phone'])
-    await untilNotes(tablet, id, ['first', 'from the tablet'])
-    for (const { context } of [phone, tablet]) await context.setOffline(false)
-    for (const device of [phone, tablet]) await untilNotes(device, id, ['first', 'from the phone', 'from the tablet'])
-    for (const { complaints } of [phone, tablet]) expect(complaints).toEqual([])
-  },
-)
+  for (const { context } of [phone, tablet]) await context.setOffline(true)
+  await write(phone, id, 'from the phone')
+  await write(tablet, id, 'from the tablet')
+  await untilStatus(phone, ({ online }) => !online)
+  await untilNotes(phone, id, ['first', 'from the phone'])
+  await untilNotes(tablet, id, ['first', 'from the tablet'])
+  for (const { context } of [phone, tablet]) await context.setOffline(false)
+  for (const device of [phone, tablet]) await untilNotes(device, id, ['first', 'from the phone', 'from the tablet'])
+  for (const { complaints } of [phone, tablet]) expect(complaints).toEqual([])
+})
 
-thoroughTest('a member is asked, reads and writes, and is removed: from then on he gets nothing', async () => {
+thoroughTest('a member accepts an invitation, reads and writes, and can read nothing after the removal', async () => {
   needs('browser')
   const stage = await openStage()
   const [ann, bob] = [addressOf('ann'), addressOf('bob')]
@@ -89,7 +86,7 @@ thoroughTest('a member is asked, reads and writes, and is removed: from then on 
   await write(phone, id, 'second')
   await untilStatus(phone, ({ channels }) => channels[0]!.sync.written >= 2)
   for (const path of ['', '/_all_docs', '/_changes', '/first', '/second', '/description']) {
-    // A node's cache of users may let him pass a moment longer. pouchdb-server says 401.
+    // A node's cache of users can admit the member for a moment. pouchdb-server answers 401.
     const refused = await eventually(async () => {
       const answer = await answerTo(`${database}${path}`)
       expect([401, 403], path).toContain(answer.status)
@@ -108,7 +105,7 @@ thoroughTest('a member is asked, reads and writes, and is removed: from then on 
   await untilNotes(phone, id, ['first', 'his', 'second'])
 })
 
-thoroughTest('a page that is reloaded at any moment goes on where it was', async () => {
+thoroughTest('a page that is reloaded at any moment continues where it was', async () => {
   needs('browser')
   const stage = await openStage()
   const ann = addressOf('ann')
@@ -139,7 +136,7 @@ thoroughTest('a page that is reloaded at any moment goes on where it was', async
   expect(stage.registration.smtp.accepted.filter(({ envelope }) => envelope.to.includes(ann))).toHaveLength(2)
 })
 
-test('two tabs are one device, of which one tab syncs; when that is closed, the other does', async () => {
+test('two tabs are one device, and one tab syncs; when it is closed, the other tab syncs', async () => {
   needs('browser')
   const stage = await openStage()
   const ann = addressOf('ann')
@@ -158,28 +155,26 @@ test('two tabs are one device, of which one tab syncs; when that is closed, the 
   await untilNotes(tablet, id, ['after the first was closed', 'from the second tab'])
 })
 
-thoroughTest(
-  'a feed that died in a sleep is begun anew when somebody looks at another tab than that which syncs',
-  async () => {
-    needs('browser')
-    const stage = await openStage()
-    const ann = addressOf('ann')
-    const first = await startDevice(stage, ann, 'phone')
-    const second = await openApp(stage, { context: first.context })
-    const tablet = await startDevice(stage, ann, 'tablet')
-    const id = await tablet.page.evaluate(() => client.createChannel({ name: 'photos' }))
-    await untilStatus(first, ({ channels }) => channels[0]?.sync.state === 'live')
-    let [isDead, dead] = [true, 0]
-    const isFeed = (url: URL) => url.pathname.includes('/channel-') && url.searchParams.get('feed') === 'longpoll'
-    await first.page.route(isFeed, async (route) => {
-      if (isDead)
-        dead += 1 // nobody answers
-      else await route.continue()
-    })
-    await write(tablet, id, 'heard')
-    await untilNotes(first, id, ['heard'])
-    await eventually(() => expect(dead).toBe(1))
-    await write(tablet, id, 'not heard')
+thoroughTest('a feed that died in a sleep restarts when the user looks at another tab of the device', async () => {
+  needs('browser')
+  const stage = await openStage()
+  const ann = addressOf('ann')
+  const first = await startDevice(stage, ann, 'phone')
+  const second = await openApp(stage, { context: first.context })
+  const tablet = await startDevice(stage, ann, 'tablet')
+  const id = await tablet.page.evaluate(() => client.createChannel({ name: 'photos' }))
+  await untilStatus(first, ({ channels }) => channels[0]?.sync.state === 'live')
+  let [isDead, dead] = [true, 0]
+  const isFeed = (url: URL) => url.pathname.includes('/channel-') && url.searchParams.get('feed') === 'longpoll'
+  await first.page.route(isFeed, async (route) => {
+    if (isDead)
+      dead += 1 // no answer
+    else await route.continue()
+  })
+  await write(tablet, id, 'heard')
+  await untilNotes(first, id, ['heard'])
+  await eventually(() => expect(dead).toBe(1))
+  await write(tablet, id, 'not heard')
 
     await first.page.evaluate(() => {
       const now = Date.now.bind(Date)
@@ -191,42 +186,39 @@ thoroughTest(
   },
 )
 
-thoroughTest(
-  'what one tab destroys is destroyed for all: the others show nothing, ask nothing, and begin anew',
-  async () => {
-    needs('browser')
-    const stage = await openStage()
-    const ann = addressOf('ann')
-    const first = await startDevice(stage, ann, 'phone')
-    const [second, third] = [
-      await openApp(stage, { context: first.context }),
-      await openApp(stage, { context: first.context }),
-    ]
-    const id = await first.page.evaluate(() => client.createChannel({ name: 'photos' }))
-    await untilStatus(third, ({ channels }) => channels[0]?.local !== undefined)
-    await write(third, id, 'note')
-    await untilStatus(second, ({ channels }) => channels[0]?.sync.state === 'live')
+thoroughTest('destroy in one tab resets all tabs: they show nothing, send nothing, and register again', async () => {
+  needs('browser')
+  const stage = await openStage()
+  const ann = addressOf('ann')
+  const first = await startDevice(stage, ann, 'phone')
+  const [second, third] = [
+    await openApp(stage, { context: first.context }),
+    await openApp(stage, { context: first.context }),
+  ]
+  const id = await first.page.evaluate(() => client.createChannel({ name: 'photos' }))
+  await untilStatus(third, ({ channels }) => channels[0]?.local !== undefined)
+  await write(third, id, 'note')
+  await untilStatus(second, ({ channels }) => channels[0]?.sync.state === 'live')
 
-    for (const destroying of [second, first]) {
-      await destroying.page.evaluate(() => client.destroy())
-      for (const tab of [first, second, third]) {
-        const { registration, channels, devices } = await untilStatus(tab, (one) => one.registration.state === 'none')
-        expect([registration, channels, devices]).toEqual([{ state: 'none' }, [], []])
-        expect(await tab.page.evaluate(() => indexedDB.databases())).toEqual([])
-      }
-      for (const { page } of [first, second, third]) {
-        await page.reload()
-        await begin(page)
-      }
-      await registerApp(stage, first, ann, 'phone')
-      await untilStatus(third, ({ channels }) => channels[0]?.sync.state === 'live')
-      await untilNotes(third, id, ['note'])
+  for (const destroying of [second, first]) {
+    await destroying.page.evaluate(() => client.destroy())
+    for (const tab of [first, second, third]) {
+      const { registration, channels, devices } = await untilStatus(tab, (one) => one.registration.state === 'none')
+      expect([registration, channels, devices]).toEqual([{ state: 'none' }, [], []])
+      expect(await tab.page.evaluate(() => indexedDB.databases())).toEqual([])
     }
-    for (const { complaints } of [first, second, third]) expect(complaints).toEqual([])
-  },
-)
+    for (const { page } of [first, second, third]) {
+      await page.reload()
+      await begin(page)
+    }
+    await registerApp(stage, first, ann, 'phone')
+    await untilStatus(third, ({ channels }) => channels[0]?.sync.state === 'live')
+    await untilNotes(third, id, ['note'])
+  }
+  for (const { complaints } of [first, second, third]) expect(complaints).toEqual([])
+})
 
-thoroughTest('every tab is told of a document that the server does not take', async () => {
+thoroughTest('every tab gets the event for a document that the server refuses', async () => {
   needs('browser')
   needs('refusals by status')
   const stage = await openStage()
@@ -246,7 +238,7 @@ thoroughTest('every tab is told of a document that the server does not take', as
   }
 })
 
-thoroughTest('attachments are copied by browsers as they are, whatever they say of themselves', async () => {
+thoroughTest('browsers copy attachments byte for byte, with any content type', async () => {
   needs('browser')
   const stage = await openStage()
   const ann = addressOf('ann')
@@ -276,7 +268,7 @@ thoroughTest('attachments are copied by browsers as they are, whatever they say 
   }
 })
 
-thoroughTest('twelve channels are in sync over the six connections of a browser', async () => {
+thoroughTest('twelve channels sync over the six connections of a browser', async () => {
   needs('browser')
   const stage = await openStage()
   const ann = addressOf('ann')

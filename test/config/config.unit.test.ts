@@ -64,7 +64,7 @@ describe('the settings', () => {
     })
   })
 
-  it('are taken from flags before the environment before the .env file', () => {
+  it('come from flags first, then from the environment, then from the .env file', () => {
     const envFile = file(
       '.env',
       'SIDECAR_PORT=1\nSIDECAR_HOST=file\nSIDECAR_NAME="from file" # a comment\nSIDECAR_NAME=file',
@@ -74,7 +74,7 @@ describe('the settings', () => {
     expect(config).toMatchObject({ port: 3, host: 'env', name: 'file' })
   })
 
-  it('need no .env file', () => {
+  it('do not require an .env file', () => {
     expect(loadConfig({ env: {}, envFile: join(folder, 'absent') }).port).toBe(5985)
   })
 
@@ -82,7 +82,7 @@ describe('the settings', () => {
     expect(fromEnv({ COUCHDB_URL: '', SIDECAR_PORT: ' ' })).toMatchObject({ couchdbUrl: undefined, port: 5985 })
   })
 
-  it('are converted to what they stand for', () => {
+  it('are parsed into typed values', () => {
     const config = fromEnv({
       SIDECAR_CONFIRM_EXPIRY: '90s',
       SIDECAR_LEASE: '5s',
@@ -105,7 +105,7 @@ describe('the settings', () => {
     })
   })
 
-  it('follow the control database by default, whatever its name', () => {
+  it('list the control database as tracked by default, under any name', () => {
     expect(fromEnv({ SIDECAR_CONTROL_DB: 'devices' }).databases).toEqual(['devices'])
   })
 })
@@ -128,7 +128,7 @@ describe('a fault', () => {
     ['SIDECAR_MAIL_FROM', 'a@b.c, d@e.f', 'an address such as sidecar@example.com'],
     ['SMTP_URL', 'http://mail.example.com', 'an address such as smtp://'],
     ['COUCHDB_URL', 'couch:5984', 'an address such as http://'],
-  ])('names the setting, what was expected and what came: %s=%s', (name, value, expected) => {
+  ])('names the setting, the expected value and the actual value: %s=%s', (name, value, expected) => {
     const [fault, ...others] = faultsOf({ env: { [name]: value } })
     expect(others).toEqual([])
     expect(fault).toContain(`${name}: expected ${expected}`)
@@ -149,11 +149,11 @@ describe('a fault', () => {
     ['COUCHDB_PASSWD', 'COUCHDB_PASSWORD'],
     ['COUCHDB_PASSWORD_FIEL', 'COUCHDB_PASSWORD_FILE'],
     ['SMTP_ULR', 'SMTP_URL'],
-  ])('of a misspelt name says which was meant: %s', (name, meant) => {
+  ])('suggests the correct spelling of a misspelt name: %s', (name, meant) => {
     expect(faultsOf({ env: { [name]: '1' } })[0]).toContain(`did you mean ${meant}?`)
   })
 
-  it('is not seen in what others put into the environment', () => {
+  it('is not raised by unrelated environment variables', () => {
     const env = {
       COUCHDB_SECRET: 's',
       COUCHDB_PORT: 'tcp://10.0.0.1:5984',
@@ -163,17 +163,17 @@ describe('a fault', () => {
     expect(faultsOf({ env })).toEqual([])
   })
 
-  it('names an unknown setting that is like no other', () => {
+  it('names an unknown setting that resembles no other', () => {
     expect(faultsOf({ env: { SIDECAR_QUANTUM_FLUX: '1' } })[0]).toMatch(/SIDECAR_QUANTUM_FLUX: .*no such setting/)
   })
 
-  it('says which source the value came from', () => {
+  it('names the source of the value', () => {
     const envFile = file('.env', 'SIDECAR_PORT=nope')
     expect(faultsOf({ env: {}, envFile })[0]).toContain(envFile)
     expect(faultsOf({ env: {}, flags: { SIDECAR_PORT: 'x' } })[0]).toContain('the command line')
   })
 
-  it('tells of a .env file that cannot be read', () => {
+  it('reports an .env file that cannot be read', () => {
     expect(faultsOf({ env: {}, envFile: folder })[0]).toContain('EISDIR')
   })
 })
@@ -200,14 +200,14 @@ describe('a secret', () => {
     expect(faults[0]).not.toContain('s3cr')
   })
 
-  it('of CouchDB may be given beside the address, in any characters', () => {
+  it('of CouchDB can be set separately from the URL, in any characters', () => {
     const config = fromEnv({ COUCHDB_URL: 'http://couch:5984/', COUCHDB_USER: 'a:b', COUCHDB_PASSWORD: 'p%40/@ü' })
     const url = new URL(config.couchdbUrl ?? '')
     expect(url.host).toBe('couch:5984')
     expect([url.username, url.password].map(decodeURIComponent)).toEqual(['a:b', 'p%40/@ü'])
   })
 
-  it('may be read from a file', () => {
+  it('can be read from a file', () => {
     const config = fromEnv({
       COUCHDB_URL: 'http://couch:5984',
       COUCHDB_USER_FILE: file('user', 'admin\n'),
@@ -217,7 +217,7 @@ describe('a secret', () => {
     expect(config).toMatchObject({ couchdbUrl: 'http://admin:pw@couch:5984', smtpUrl: 'smtps://u:p@mail.example.com' })
   })
 
-  it('on the command line goes before a file named in the environment', () => {
+  it('on the command line takes precedence over a file named in the environment', () => {
     const env = { COUCHDB_URL_FILE: file('url', 'http://from-file:5984') }
     expect(loadConfig({ env, flags: { COUCHDB_URL: 'http://from-flag:5984' } }).couchdbUrl).toBe(
       'http://from-flag:5984',
@@ -241,7 +241,7 @@ describe('a secret', () => {
     ])
   })
 
-  it('of CouchDB in the address and beside it is a fault', () => {
+  it('of CouchDB both in the URL and as a setting is a fault', () => {
     const env = { COUCHDB_URL: 'http://a:s3cret@couch', COUCHDB_USER: 'b', COUCHDB_PASSWORD: 's3cret' }
     const faults = faultsOf({ env })
     expect(faults).toEqual([expect.stringContaining('COUCHDB_USER: expected a user here or in COUCHDB_URL, got both')])
@@ -250,7 +250,7 @@ describe('a secret', () => {
 })
 
 describe('the table of settings', () => {
-  it('has each setting with its flag, its default and what it means', () => {
+  it('has each setting with its flag, default and meaning', () => {
     const table = describeSettings()
     expect(table.find(({ name }) => name === 'SIDECAR_PORT')).toEqual({
       name: 'SIDECAR_PORT',
@@ -264,7 +264,7 @@ describe('the table of settings', () => {
     for (const row of table) expect(row.default && row.meaning && row.argument, row.name).toBeTruthy()
   })
 
-  it('gives defaults that are accepted as values', () => {
+  it('shows defaults that are valid values', () => {
     const env = Object.fromEntries(
       describeSettings()
         .filter((row) => !/^(none|the |http)/.test(row.default))

@@ -7,8 +7,8 @@ import { renderSettings } from '../../tools/render-settings.ts'
 const page = new URL('../../docs/settings.md', import.meta.url).pathname
 const TABLE = /(?<=<!-- made from sidecar\/config\/settings.ts.*-->\n)[^]*(?=<!-- end of the table -->)/
 
-/** With `--update` it brings the page up to date. */
-test('docs/settings.md shows the settings as they are', async () => {
+/** With `--update` the test updates the page. */
+test('docs/settings.md shows the current settings', async () => {
   const written = await readFile(page, 'utf8')
   expect(written).toMatch(TABLE)
   const text = written.replace(TABLE, () => `\n${renderSettings(describeSettings())}\n\n`)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { withAcquired } from '../../sidecar/core/acquire.ts'
 
-/** Parts that tell when they close; those whose name begins with `bad` fail to. */
+/** Parts that record their close; those whose name begins with `bad` fail to close. */
 function createParts() {
   const closed: string[] = []
   const part = (name: string) => ({
@@ -14,7 +14,7 @@ function createParts() {
   return { closed, part }
 }
 
-test('what was acquired is closed when the work is over, the last first', async () => {
+test('acquired parts are closed in reverse order when the work is over', async () => {
   const { closed, part } = createParts()
   await withAcquired(async (acquire) => {
     expect(acquire(part('a')).name).toBe('a')
@@ -25,7 +25,7 @@ test('what was acquired is closed when the work is over, the last first', async 
   expect(closed).toEqual(['b', 'a'])
 })
 
-test('one that fails to close keeps no other open, and the first error is thrown', async () => {
+test('a part that fails to close does not keep others open, and the first error is thrown', async () => {
   const { closed, part } = createParts()
   const working = withAcquired((acquire) => {
     for (const name of ['a', 'bad', 'b', 'bad too']) acquire(part(name))
@@ -35,7 +35,7 @@ test('one that fails to close keeps no other open, and the first error is thrown
   expect(closed).toEqual(['bad too', 'b', 'bad', 'a'])
 })
 
-test('what went wrong in the work is not hidden by what goes wrong afterwards', async () => {
+test('errors while closing do not hide an error of the work', async () => {
   const { closed, part } = createParts()
   const working = withAcquired((acquire) => {
     acquire(part('a'))

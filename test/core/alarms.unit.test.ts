@@ -10,7 +10,7 @@ function start() {
   return { clock, alarms, rung, set }
 }
 
-test('an alarm rings each time that its time has gone by', async () => {
+test('an alarm rings each time its interval has passed', async () => {
   const { clock, rung, set } = start()
   const alarm = set('a', 100)
   await clock.advance(99)
@@ -22,7 +22,7 @@ test('an alarm rings each time that its time has gone by', async () => {
   expect(rung).toHaveLength(3)
 })
 
-test('hundreds that wait equally long share one timer, each with its own time', async () => {
+test('hundreds of alarms with the same interval share one timer, and each rings at its own time', async () => {
   const { clock, rung, set } = start()
   const alarms = []
   for (let i = 0; i < 300; i++) {
@@ -37,7 +37,7 @@ test('hundreds that wait equally long share one timer, each with its own time', 
   expect(clock.sleeping).toBe(0)
 })
 
-test('one that is stopped stays so, and stopping it again harms no other', async () => {
+test('a stopped alarm stays stopped, and a second stop affects no other alarm', async () => {
   const { clock, rung, set } = start()
   const stopped = set('a', 100)
   stopped.stop()
@@ -49,7 +49,7 @@ test('one that is stopped stays so, and stopping it again harms no other', async
   other.stop()
 })
 
-test('one may stop itself and others when it rings, and set the next', async () => {
+test('a ringing alarm can stop itself and others, and set another one', async () => {
   const { clock, alarms, rung, set } = start()
   const other = set('other', 200)
   const first = alarms.set(100, () => {
@@ -64,7 +64,7 @@ test('one may stop itself and others when it rings, and set the next', async () 
   last.stop()
 })
 
-test('no time at all is the shortest there is', async () => {
+test('an interval of zero becomes the shortest possible interval', async () => {
   const { clock, rung, set } = start()
   const alarm = set('a', 0)
   await clock.advance(1)

@@ -3,12 +3,12 @@ import { createByteBudget } from '../../sidecar/core/byte-budget.ts'
 
 const open = new AbortController().signal
 
-/** How many times this number of bytes gets in. */
+/** The number of times that this many bytes are admitted. */
 function fill(share: { tryEnter(bytes: number): boolean }, bytes: number): number {
   for (let count = 0; ; count++) if (!share.tryEnter(bytes)) return count
 }
 
-test('one that holds all it can leaves half to the others', () => {
+test('a share that takes all it can leaves half of the free bytes to the others', () => {
   const byteBudget = createByteBudget(100)
   const [hog, second, third] = [byteBudget.share(), byteBudget.share(), byteBudget.share()]
   expect(fill(hog, 1)).toBe(50)
@@ -16,7 +16,7 @@ test('one that holds all it can leaves half to the others', () => {
   expect(fill(third, 1)).toBe(12)
 })
 
-test('each may hold one, whatever its size and whatever the others hold', () => {
+test('each share can hold one item of any size, regardless of the others', () => {
   const byteBudget = createByteBudget(100)
   const [hog, other] = [byteBudget.share(), byteBudget.share()]
   expect(fill(hog, 500)).toBe(1)
@@ -25,7 +25,7 @@ test('each may hold one, whatever its size and whatever the others hold', () => 
   expect(fill(other, 1), 'nothing is free beside the first').toBe(1)
 })
 
-test('once refused it is full until half of its room is free', async () => {
+test('after a refusal a share is full until half of its room is free', async () => {
   const share = createByteBudget(100).share()
   expect(fill(share, 10)).toBe(5)
   await expect(Promise.race([share.whenRoom(open), Promise.resolve('waits')])).resolves.toBe('waits')
@@ -37,7 +37,7 @@ test('once refused it is full until half of its room is free', async () => {
   expect(fill(share, 10)).toBe(2)
 })
 
-test('what others give back makes room too', async () => {
+test('bytes that other shares release also make room', async () => {
   const byteBudget = createByteBudget(100)
   const [hog, other] = [byteBudget.share(), byteBudget.share()]
   fill(hog, 10)
@@ -48,7 +48,7 @@ test('what others give back makes room too', async () => {
   expect(other.tryEnter(10)).toBe(true)
 })
 
-test('an abort ends the waiting', async () => {
+test('an abort ends the wait for room', async () => {
   const share = createByteBudget(100).share()
   fill(share, 50)
   const leaving = new AbortController()
@@ -58,7 +58,7 @@ test('an abort ends the waiting', async () => {
   await expect(share.whenRoom(leaving.signal)).rejects.toThrow('gone')
 })
 
-test('what all hold together is known', () => {
+test('the budget knows the bytes that all shares hold together', () => {
   const byteBudget = createByteBudget(100)
   const [first, second] = [byteBudget.share(), byteBudget.share()]
   first.tryEnter(30)

@@ -7,7 +7,7 @@ test.each([
   '[[],{},"",0,null]',
   'null',
   '"text"',
-])('a copy of %s is the same, and shares nothing with it', (text) => {
+])('a copy of %s is equal, and shares no object with the original', (text) => {
   const value = JSON.parse(text) as unknown
   const copy = copyJson(value)
   expect(JSON.stringify(copy)).toBe(text)
@@ -15,7 +15,7 @@ test.each([
   expect(JSON.stringify(value)).toBe(text)
 })
 
-/** Changes every object and array below, whatever the names of their fields. */
+/** Changes every nested object and array, with any field names. */
 function spoil(value: unknown): void {
   if (typeof value !== 'object' || value === null) return
   for (const key of Object.keys(value)) spoil(Reflect.get(value, key))

@@ -7,7 +7,7 @@ function cron(fields: string, timeZone = 'UTC'): Cron {
   return parsed
 }
 
-/** So many due times after this one. */
+/** The next `count` due times after `time`. */
 function after(time: string, count: number, fields: string, timeZone?: string): string[] {
   const { nextAfter } = cron(fields, timeZone)
   const times = [Date.parse(time)]
@@ -21,7 +21,7 @@ test('a time of day moves with daylight saving', () => {
   ])
 })
 
-test('a time that is skipped is due when the clocks have gone on, one that comes twice is due once', () => {
+test('a skipped time is due after the clock change, and a repeated time is due once', () => {
   expect(after('2026-03-28T00:00:00Z', 3, '30 2 * * *', 'Europe/Berlin')).toEqual([
     ...['2026-03-28T01:30Z', '2026-03-29T01:00Z', '2026-03-30T00:30Z'],
   ])
@@ -30,7 +30,7 @@ test('a time that is skipped is due when the clocks have gone on, one that comes
   ])
 })
 
-test('what is due each hour, or half of one, goes on while the clocks change', () => {
+test('hourly and half-hourly schedules continue through clock changes', () => {
   expect(after('2026-10-24T23:30:00Z', 4, '0 * * * *', 'Europe/Berlin')).toEqual([
     ...['2026-10-25T00:00Z', '2026-10-25T01:00Z', '2026-10-25T02:00Z', '2026-10-25T03:00Z'],
   ])
@@ -42,7 +42,7 @@ test('what is due each hour, or half of one, goes on while the clocks change', (
   ])
 })
 
-test('a midnight that is skipped, names, nicknames and the last day of a month', () => {
+test('cron supports names, nicknames and the last day of a month, and handles a skipped midnight', () => {
   expect(after('2026-09-05T12:00:00Z', 2, '0 0 * * *', 'America/Santiago')).toEqual([
     ...['2026-09-06T04:00Z', '2026-09-07T03:00Z'],
   ])
@@ -66,8 +66,8 @@ test.each([
   ['61 * * * *', 'UTC', /^the five fields/],
   ['soon', 'UTC', /^the five fields/],
   ['2026-11-26T12:00:00Z', 'UTC', /^the five fields/],
-  ['0 0 30 2 *', 'UTC', /^a cron that is due some time/],
+  ['0 0 30 2 *', 'UTC', /^a cron expression with at least one due time/],
   ['0 6 * * *', 'Mars', /^a time zone of the IANA database/],
-])('%j in %s is none', (fields, timeZone, expected) => {
+])('%j in %s is no valid schedule', (fields, timeZone, expected) => {
   expect(parseCron(fields, timeZone)).toMatch(expected)
 })

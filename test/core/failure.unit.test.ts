@@ -3,10 +3,10 @@ import { expect, test } from 'vitest'
 import { Reject, SidecarError } from '../../sidecar/core/errors.ts'
 import { cut, failureOf, stackOf } from '../../sidecar/core/failure.ts'
 
-test.each(['127.0.0.1', 'localhost'])('a fetch from %s that fails says what refused it', async (host) => {
+test.each(['127.0.0.1', 'localhost'])('a failed fetch from %s names the address that refused it', async (host) => {
   const server = createServer().listen(0)
   const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve)) // nothing listens there any more
+  await new Promise((resolve) => server.close(resolve)) // the port is closed now
   const thrown: unknown = await fetch(`http://${host}:${port}`).catch((reason: unknown) => reason)
   expect(failureOf(thrown)).toEqual({
     code: 'ECONNREFUSED',
@@ -32,7 +32,7 @@ test.each<[string, unknown, string, string]>([
   ['that a handler rejects with', new Reject('no', 'never', { cause: new Error('secret') }), 'no', 'never'],
   ['with one of the house inside', new Error('x', { cause: new SidecarError('ours', 'y') }), 'ours', 'x: y'],
   ['with a code that is a number', Object.assign(new Error('x'), { code: 5 }), 'Error', 'x'],
-])('the failure of an error %s', (_, thrown, code, reason) => {
+])('an error %s becomes a failure with code and reason', (_, thrown, code, reason) => {
   expect(failureOf(thrown)).toEqual({ code, reason })
 })
 

@@ -16,15 +16,15 @@ test.each([
   ['a.c*', 'abc', false],
   ['a**c', 'ac', true],
   ['', '', true],
-])('%s and %s', (pattern, name, fits) => {
+])('the glob %s and the name %s', (pattern, name, fits) => {
   expect(isAmong(name, [pattern])).toBe(fits)
 })
 
-/** All texts of these letters up to a length. */
+/** All texts of these letters up to this length. */
 const textsOf = (letters: string, length: number): string[] =>
   length === 0 ? [''] : ['', ...textsOf(letters, length - 1).flatMap((text) => [...letters].map((one) => one + text))]
 
-test('a glob fits what the regular expression of it fits', () => {
+test('a glob matches the same names as its regular expression', () => {
   const names = textsOf('ab', 5)
   for (const glob of textsOf('ab*', 5).filter((text) => text.includes('*'))) {
     const expression = new RegExp(`^${glob.replaceAll('*', '.*')}$`)
@@ -35,7 +35,7 @@ test('a glob fits what the regular expression of it fits', () => {
   }
 })
 
-test('a glob of many stars is done with at once', () => {
+test('a glob of many stars is matched quickly', () => {
   const name = `${'a'.repeat(230)}!`
   expect(isAmong(name, ['a*'.repeat(200) + 'b'])).toBe(false)
   expect(isAmong(name, [`${'*a'.repeat(200)}*`])).toBe(true)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Histogram } from '../../sidecar/core/histogram.ts'
 
-test('each counts in the first range that it fits into, and in all that are longer', () => {
+test('each value counts in the first bucket that holds it, and in all larger ones', () => {
   const histogram = new Histogram()
   for (const ms of [0, 1, 1.5, 5, 400, 60_000, 60_001]) histogram.add(ms)
   expect(histogram.upTo().map(({ ms, count }) => `${ms}: ${count}`)).toEqual([
@@ -10,7 +10,7 @@ test('each counts in the first range that it fits into, and in all that are long
   expect(histogram.sumMs).toBe(0 + 1 + 1.5 + 5 + 400 + 60_000 + 60_001)
 })
 
-test('two of them have nothing in common', () => {
+test('two histograms share no state', () => {
   const [first, second] = [new Histogram(), new Histogram()]
   first.add(3)
   expect(second.upTo().at(-1)).toEqual({ ms: Infinity, count: 0 })

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { createMutex, createMutexByKey } from '../../sidecar/core/mutex.ts'
 
-test('one piece of work at a time, in order, and one that fails stops none', async () => {
+test('a mutex runs one task at a time, in order, and a failed task stops no other', async () => {
   const mutex = createMutex()
   const seen: string[] = []
   const work = (name: string) => async () => {
@@ -17,7 +17,7 @@ test('one piece of work at a time, in order, and one that fails stops none', asy
   expect(all.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
 })
 
-test('by key: others do not wait, and a key can be asked for again when all of its work is done', async () => {
+test('other keys do not wait, and a key can be locked again after all of its tasks', async () => {
   const mutex = createMutexByKey()
   let end: (() => void) | undefined
   const first = mutex('a', () => new Promise<void>((resolve) => (end = resolve)))

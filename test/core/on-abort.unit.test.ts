@@ -5,7 +5,7 @@ import { Condition } from '../../sidecar/core/condition.ts'
 import { onAbort } from '../../sidecar/core/on-abort.ts'
 import { Semaphore } from '../../sidecar/core/semaphore.ts'
 
-test('any number wait for one signal, and Node does not warn of a leak', async () => {
+test('any number of listeners can wait for one signal without a leak warning of Node', async () => {
   const warnings: string[] = []
   const onWarning = ({ name }: Error) => void warnings.push(name)
   process.on('warning', onWarning)
@@ -26,7 +26,7 @@ test('any number wait for one signal, and Node does not warn of a leak', async (
   expect(warnings).toEqual([])
 })
 
-test('what was taken back is not called, and without a signal there is nothing to wait for', () => {
+test('a removed listener is not called, and without a signal no listener is called', () => {
   const ending = new AbortController()
   const called: string[] = []
   onAbort(ending.signal, () => called.push('left'))

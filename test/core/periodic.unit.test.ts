@@ -5,10 +5,10 @@ import { CouchError } from '../../sidecar/couch/couch-errors.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
 const EVERY_MS = 60_000
-/** The waits are shorter or longer by a tenth. */
+/** A random value that leaves the interval unchanged; it varies by a tenth otherwise. */
 const middle = () => 0.5
 
-/** Sweeps that take as long as `tookMs` says, one after the other, the last one for ever; negative: fails after so long. */
+/** Consecutive runs of these durations; the last one repeats. A run with a negative duration fails after that time. */
 function startSweeps(...tookMs: number[]) {
   const clock = createManualClock()
   const began: number[] = []
@@ -26,36 +26,36 @@ function startSweeps(...tookMs: number[]) {
     stopping.abort()
     await running
   })
-  /** Milliseconds from one beginning to the next. */
+  /** Milliseconds from one start to the next. */
   const between = () => began.slice(1).map((at, i) => at - began[i]!)
   return { clock, sweeps, began, between, signal: stopping.signal }
 }
 
-test('sweeps come every so often', async () => {
+test('runs start at the interval', async () => {
   const { clock, between } = startSweeps(100)
   await clock.advance(4 * 61_000)
   expect(between().slice(0, 3)).toEqual([60_100, 60_100, 60_100])
 })
 
-test('those that take long come more seldom: a tenth of the time is theirs', async () => {
+test('long runs start less often, and take a tenth of the time', async () => {
   const { clock, between } = startSweeps(10_000)
   await clock.advance(4 * 111_000)
   expect(between().slice(0, 3)).toEqual([110_000, 110_000, 110_000])
 })
 
-test('one that took long by chance does not put off the next', async () => {
+test('a single long run does not delay the next one', async () => {
   const { clock, between } = startSweeps(100, 30_000, 100, 30_000, 30_000, 100)
   await clock.advance(800_000)
   expect(between().slice(0, 5)).toEqual([60_100, 90_000, 60_100, 90_000, 330_000])
 })
 
-test('one that failed is tried again soon, and does not count', async () => {
+test('a failed run is repeated soon, and does not count for the interval', async () => {
   const { clock, between } = startSweeps(100, -1, -30_000, 20_000, 100)
   await clock.advance(200_000)
   expect(between().slice(0, 4)).toEqual([60_100, 5001, 35_000, 80_000])
 })
 
-test('whoever has a reason to think that something was missed has another one at once, also while one runs', async () => {
+test('soon() starts another run at once, also after a current run', async () => {
   const { clock, sweeps, began } = startSweeps(100)
   await clock.advance(50)
   sweeps.soon()
@@ -68,7 +68,7 @@ test('whoever has a reason to think that something was missed has another one at
   expect(began).toHaveLength(3)
 })
 
-test('nothing of those that are over is left behind in the signal, which lives as long as the sidecar', async () => {
+test('finished runs leave no listeners at the long-lived signal', async () => {
   const { clock, began, signal } = startSweeps(100)
   const sizes = () =>
     Object.getOwnPropertySymbols(signal)
@@ -81,7 +81,7 @@ test('nothing of those that are over is left behind in the signal, which lives a
   expect(sizes()).toBe(before)
 })
 
-test('runs that are aligned begin together, also if they take long or began late', async () => {
+test('aligned runs start together, even if they take long or began late', async () => {
   const clock = createManualClock()
   const log = pino({ level: 'silent' })
   const stopping = new AbortController()

@@ -7,13 +7,13 @@ const drain = (queue: Queue) => {
   return names
 }
 
-test('a name waits once, in the place where it came first', () => {
+test('a name is queued once, at its first position', () => {
   const queue = new Queue()
   for (const name of ['a', 'b', 'a', 'c', 'b']) queue.add(name)
   expect([queue.size, drain(queue), queue.size]).toEqual([3, ['a', 'b', 'c'], 0])
 })
 
-test('a name that comes later comes when its time has come, at the earliest of them', () => {
+test('a delayed name is due at the earliest of its times', () => {
   const queue = new Queue()
   queue.addAt('a', 300)
   queue.addAt('a', 100)
@@ -26,21 +26,21 @@ test('a name that comes later comes when its time has come, at the earliest of t
   expect([drain(queue), queue.nextAt()]).toEqual([['a'], 150])
 })
 
-test('an update during that time is not shut out', () => {
+test('an update of a delayed name is queued at once', () => {
   const queue = new Queue()
   queue.addAt('a', 60_000)
   queue.add('a')
   expect([drain(queue), queue.nextAt()]).toEqual([['a'], undefined])
 })
 
-test('who waits already need not come later', () => {
+test('a queued name is not delayed', () => {
   const queue = new Queue()
   queue.add('a')
   queue.addAt('a', 100)
   expect([queue.size, queue.nextAt()]).toEqual([1, undefined])
 })
 
-test('what is removed neither waits nor comes', () => {
+test('a removed name is neither queued nor delayed', () => {
   const queue = new Queue()
   queue.add('a')
   queue.addAt('b', 1)

@@ -6,7 +6,7 @@ import { createManualClock } from '../support/manual-clock.ts'
 const never = new AbortController().signal
 setMaxListeners(0, never)
 
-/** A limit whose starts are all there, from now on; and how often something slept. */
+/** A limit whose starts are all reserved from now on, and the number of sleeps. */
 function createLimit(apartMs: number, count = 1_000_000) {
   const clock = createManualClock()
   let slept = 0
@@ -23,7 +23,7 @@ function createLimit(apartMs: number, count = 1_000_000) {
 
 const settle = () => new Promise(setImmediate)
 
-test('starts of the same millisecond begin together, at once, and no timer is set for each', async () => {
+test('starts of the same millisecond begin together at once, without a timer for each', async () => {
   const { clock, limit, slept } = createLimit(0.001)
   let begun = 0
   for (let i = 0; i < 500; i++) void limit.enter(never).then(() => (begun += 1))
@@ -38,7 +38,7 @@ test('starts of the same millisecond begin together, at once, and no timer is se
   expect(more).toBeGreaterThanOrEqual(999)
 })
 
-test('who may begin at once does not overtake who waits', async () => {
+test('tryEnter does not overtake waiting callers', async () => {
   const { clock, limit } = createLimit(10)
   const begun: number[] = []
   for (const one of [1, 2, 3]) void limit.enter(never).then(() => begun.push(one))
@@ -56,7 +56,7 @@ test('who may begin at once does not overtake who waits', async () => {
   expect(limit.tryEnter()).toBe(false)
 })
 
-test('of the starts that were reserved none is given twice, and none beyond the last', async () => {
+test('each reserved start is given once, and none beyond the last', async () => {
   const { clock, limit } = createLimit(5, 3)
   await limit.enter(never)
   await clock.advance(14)

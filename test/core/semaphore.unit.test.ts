@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Semaphore } from '../../sidecar/core/semaphore.ts'
 
-test('gives no more permits than the limit, and a raised limit lets more in', async () => {
+test('a semaphore gives no more permits than its limit, and a raised limit admits more', async () => {
   let limit = 1
   const semaphore = new Semaphore(() => limit)
   let inside = 0
@@ -16,7 +16,7 @@ test('gives no more permits than the limit, and a raised limit lets more in', as
   expect(inside).toBe(4)
 })
 
-test('permits go in the order of the requests, and one that is given up takes none', async () => {
+test('permits go in the order of the requests, and an aborted request takes none', async () => {
   const semaphore = new Semaphore(() => 1)
   const order: string[] = []
   await semaphore.enter()
@@ -28,10 +28,10 @@ test('permits go in the order of the requests, and one that is given up takes no
   await expect(left).rejects.toThrow('enough')
   for (let i = 0; i < 5; i++) semaphore.leave()
   expect(order).toEqual(['c', 'd', 'a', 'b'])
-  await semaphore.run(() => Promise.resolve()) // all are free again
+  await semaphore.run(() => Promise.resolve()) // all permits are free again
 })
 
-test('thousands of permits that come back at once are all free', () => {
+test('thousands of permits released at once are all free', () => {
   const semaphore = new Semaphore(() => 1)
   let taken = 0
   semaphore.take(() => undefined)

@@ -4,7 +4,7 @@ import { together } from '../../sidecar/core/together.ts'
 const untilAborted = (signal: AbortSignal) =>
   new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 
-test('all run until the signal, whose reason is not thrown', async () => {
+test('all parts run until the signal aborts, and its reason is not thrown', async () => {
   const stopping = new AbortController()
   let ended = 0
   const part = async (signal: AbortSignal) => {
@@ -18,7 +18,7 @@ test('all run until the signal, whose reason is not thrown', async () => {
   expect(ended).toBe(2)
 })
 
-test('what one throws ends the others, and is thrown when they have ended', async () => {
+test('an error of one part ends the others, and is thrown after their end', async () => {
   let ended = false
   const other = async (signal: AbortSignal) => {
     await untilAborted(signal)

@@ -5,7 +5,7 @@ import { untilAny } from '../../sidecar/core/until-any.ts'
 const aborted = (until: AbortSignal) =>
   new Promise<unknown>((resolve) => until.addEventListener('abort', () => resolve(until.reason)))
 
-test.each([0, 1])('the first of them that aborts ends the work, with its reason: %i', async (which) => {
+test.each([0, 1])('the first signal that aborts ends the work with its reason: %i', async (which) => {
   const both = [new AbortController(), new AbortController()]
   const ended = untilAny(
     both.map(({ signal }) => signal),
@@ -17,7 +17,7 @@ test.each([0, 1])('the first of them that aborts ends the work, with its reason:
   expect(await ended).toBe(reason)
 })
 
-test('one that has aborted before ends it at once', async () => {
+test('a signal that has already aborted ends the work at once', async () => {
   const reason = new Error('long ago')
   const signals = [new AbortController().signal, AbortSignal.abort(reason)]
   expect(await untilAny(signals, (until) => Promise.resolve(until.reason as unknown))).toBe(reason)
@@ -26,7 +26,7 @@ test('one that has aborted before ends it at once', async () => {
 test.each([
   ['done', () => Promise.resolve(1)],
   ['failed', () => Promise.reject(new Error('no'))],
-])('nothing of it is left behind when the work is %s', async (_, work) => {
+])('no listener remains when the work is %s', async (_, work) => {
   const { signal } = new AbortController()
   const working = untilAny([signal], work)
   expect(getEventListeners(signal, 'abort')).toHaveLength(1)

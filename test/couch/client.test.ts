@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { createCouch, type CouchRequest } from '../../sidecar/couch/client.ts'
 import { createDatabase } from '../../sidecar/couch/database.ts'
 import { isCouchError, retryTable, type CouchErrorCode } from '../../sidecar/couch/couch-errors.ts'
-import { askNode } from '../../sidecar/couch/node.ts'
+import { requestNode } from '../../sidecar/couch/node.ts'
 import { anything, done, names, rowsOf, stored, type Schema } from '../../sidecar/couch/schemas.ts'
 import { couchUrl, createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -54,7 +54,7 @@ const faults: [string, Fault, CouchErrorCode][] = [
   ['a body cut short', cutAfterBytes(20), 'garbled'],
   ['a body that is not JSON', inject('<html>'), 'garbled'],
 ]
-test.each(faults)('%s is told apart as what it is', async (_, fault, code) => {
+test.each(faults)('%s gets its own error code', async (_, fault, code) => {
   const db = await freshDb('client')
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url })
@@ -63,7 +63,7 @@ test.each(faults)('%s is told apart as what it is', async (_, fault, code) => {
   expect(await couch.db(db.name).info()).toMatchObject({ db_name: db.name })
 })
 
-/** Whatever a proxy may put in the place of an answer. */
+/** Bodies that a proxy may send in place of CouchDB's answer. */
 const bodies = ['null', 'true', '0', '"text"', '', '{', '[', '<html>', '[null]', '{}', '\u0000', '\ufeffnull']
 const strange = [
   '{"error":null,"reason":{"a":1},"message":7}',
@@ -77,7 +77,7 @@ test.each<[number, CouchErrorCode]>([
   [401, 'unauthorized'],
   [404, 'not_found'],
   [500, 'server'],
-])('a %i is told by its status alone, whatever its body is', async (status, code) => {
+])('a %i is classified by its status alone, with any body', async (status, code) => {
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url })
   for (const text of [...bodies, ...strange]) {
@@ -91,7 +91,7 @@ test.each<[number, CouchErrorCode]>([
   await expect(stream).rejects.toMatchObject({ code, status })
 })
 
-test('a 200 is an object or an array, however it is announced; all else is garbled', async () => {
+test('a 200 must contain an object or array, with any content type; all other bodies are garbled', async () => {
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url })
   for (const type of ['application/json', 'text/plain;charset=utf-8', 'text/html']) {
@@ -103,7 +103,7 @@ test('a 200 is an object or an array, however it is announced; all else is garbl
   }
 })
 
-test('every code has its line in the table of what is retried', () => {
+test('every error code has an entry in the retry table', () => {
   for (const [, , code] of faults) expect(retryTable[code]).toMatch(/soon|slowly|never/)
 })
 
@@ -118,12 +118,12 @@ test('a server that does not answer ends in a timeout, and an abort ends it at o
   await expect(asked).rejects.toThrow('enough')
 })
 
-test('what is answered soon is asked once more where no answer begins, with all the time that is left', async () => {
+test('a request whose answer does not begin in time is repeated once, with the remaining time', async () => {
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url })
   const ask = (timeoutMs: number) => couch.request({ path: '_all_dbs', beginsWithinMs: 100, timeoutMs })
   proxy.next(silence)
-  proxy.next(delay(300))
+  proxy.next(delay(1000))
   expect(await ask(60_000)).toEqual(expect.any(Array))
   expect(proxy.requests).toHaveLength(2)
   proxy.next(refuse(500))
@@ -134,7 +134,7 @@ test('what is answered soon is asked once more where no answer begins, with all 
   expect(proxy.requests).toHaveLength(5)
 })
 
-test('an answer that has begun may take its time', async () => {
+test('an answer that has begun may take the whole timeout', async () => {
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url })
   proxy.next(silenceAfterBytes(5))
@@ -143,7 +143,7 @@ test('an answer that has begun may take its time', async () => {
   expect(proxy.requests).toHaveLength(1)
 })
 
-test('a visit asks for nothing that is lost for long', async () => {
+test('no request of a visit waits long for a lost answer', async () => {
   const proxy = await startFaultyProxy()
   const { name } = await freshDb()
   const couch = createTestCouch({ url: proxy.url })
@@ -166,10 +166,10 @@ test('a visit asks for nothing that is lost for long', async () => {
 const hurried = (asked: CouchRequest): CouchRequest =>
   asked.beginsWithinMs === undefined ? { ...asked, timeoutMs: 1000 } : { ...asked, beginsWithinMs: 50 }
 
-test('a node that does not answer is asked once more', async () => {
+test('a request to a node that does not answer is repeated once', async () => {
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url })
-  const ask = () => askNode(couch, 'couchdb@a/b', '_versions', anything, { beginsWithinMs: 100, timeoutMs: 200 })
+  const ask = () => requestNode(couch, 'couchdb@a/b', '_versions', anything, { beginsWithinMs: 300, timeoutMs: 1500 })
   proxy.plan(() => silence)
   expect(await codeOf(ask())).toBe('timeout')
   expect(proxy.requests.map(({ path }) => path)).toEqual(Array(2).fill('/_node/couchdb%40a%2Fb/_versions'))
@@ -179,12 +179,12 @@ test('a node that does not answer is asked once more', async () => {
   expect(await ask()).toEqual({ javascript_engine: { name: 'quickjs' } })
 })
 
-test('a port where nobody listens is unreachable', async () => {
+test('a closed port is unreachable', async () => {
   const couch = createTestCouch({ url: 'http://admin:secret@127.0.0.1:1' })
   expect(await codeOf(couch.request({ path: '_all_dbs' }))).toBe('unreachable')
 })
 
-test('no error and no address shows the password', async () => {
+test('neither errors nor the client’s URL contain the password', async () => {
   const url = new URL(couchUrl())
   url.password = 'hunter2'
   const couch = createTestCouch({ url: url.href })
@@ -193,7 +193,7 @@ test('no error and no address shows the password', async () => {
   expect(couch.url).not.toContain('hunter2')
 })
 
-test('credentials with signs that a URL must escape are sent as they were meant', async () => {
+test('URL-escaped credentials are sent unescaped', async () => {
   const seen: (string | undefined)[] = []
   const server = http.createServer((request, response) => {
     seen.push(request.headers.authorization)
@@ -211,7 +211,7 @@ test('credentials with signs that a URL must escape are sent as they were meant'
   expect(couch.url).toBe(`http://127.0.0.1:${port}/below`)
 })
 
-test('no more connections are open than allowed, however many requests wait', async () => {
+test('the client opens no more connections than its limit, with any number of waiting requests', async () => {
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url, connections: 3 })
   let most = 0
@@ -223,7 +223,7 @@ test('no more connections are open than allowed, however many requests wait', as
   expect(most).toBeLessThanOrEqual(3)
 })
 
-test('a request that waits for others is overtaken by those that go first, and its time does not run', async () => {
+test('requests with priority overtake a queued request, and the timeout of a queued request does not run', async () => {
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url, connections: 1 })
   proxy.plan(() => delay(900))
@@ -234,7 +234,7 @@ test('a request that waits for others is overtaken by those that go first, and i
   expect(proxy.requests.map(({ path }) => path)).toEqual(['/_all_dbs', '/', '/_session', '/_session', '/_session'])
 })
 
-test('a request is broken off while it waits for others, too', async () => {
+test('an abort also ends a queued request', async () => {
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url, connections: 1 })
   proxy.plan(() => delay(300))
@@ -247,7 +247,7 @@ test('a request is broken off while it waits for others, too', async () => {
   expect(proxy.requests.map(({ path }) => path)).toEqual(['/_all_dbs', '/_all_dbs'])
 })
 
-test('however slow the others are, those that go first have places that are kept for them', async () => {
+test('requests with priority have reserved connections, while other requests are slow', async () => {
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url, connections: 3, kept: 1 })
   proxy.plan(({ path }) => (path === '/_all_dbs' ? silence : undefined))
@@ -263,7 +263,7 @@ test('however slow the others are, those that go first have places that are kept
   await couch.request({ path: '_session' })
 })
 
-test('a request that waits until something happens takes nobody’s place', async () => {
+test('a long poll takes no connection from other requests', async () => {
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url, connections: 1 })
   proxy.plan(({ query }) => (query.has('feed') ? delay(1000) : undefined))
@@ -278,7 +278,7 @@ test('a request that waits until something happens takes nobody’s place', asyn
   await expect(refused).rejects.toMatchObject({ request: 'GET /_nothing/here', status: expect.any(Number) as number })
 })
 
-test('with a limit to its patience no request waits longer, neither for an answer nor behind others for a turn', async () => {
+test('a patience limit bounds the wait of each request, for an answer and in the queue', async () => {
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url, connections: 1, patienceMs: 300 })
   proxy.plan(() => silence)
@@ -288,7 +288,7 @@ test('with a limit to its patience no request waits longer, neither for an answe
   await couch.request({ path: '_session' })
 })
 
-test('a closed client leaves no connection', async () => {
+test('a closed client leaves no open connection', async () => {
   const proxy = await startFaultyProxy()
   const couch = createCouch({ url: proxy.url })
   await couch.request({ path: '_all_dbs' })
@@ -301,18 +301,21 @@ test.each<[string, Schema<unknown>, string]>([
   ['{}', done, 'expected true at ok, got nothing'],
   ['[null]', names, 'expected string at 0, got null'],
   [`{"rows":"${'x'.repeat(100)}"}`, rowsOf(stored), `expected array at rows, got "${'x'.repeat(79)}`],
-])('an answer %s that does not fit is told with what was expected and what came', async (text, schema, said) => {
-  const proxy = await startFaultyProxy()
-  const couch = createTestCouch({ url: proxy.url })
-  proxy.plan(() => answerWith(200, text))
-  await expect(couch.request({ path: '_all_dbs' }, schema)).rejects.toMatchObject({
-    code: 'garbled',
-    message: `GET /_all_dbs: ${said}; is CouchDB at this address?`,
-  })
-})
+])(
+  'an answer %s that does not match its schema is an error with expected and actual value',
+  async (text, schema, said) => {
+    const proxy = await startFaultyProxy()
+    const couch = createTestCouch({ url: proxy.url })
+    proxy.plan(() => answerWith(200, text))
+    await expect(couch.request({ path: '_all_dbs' }, schema)).rejects.toMatchObject({
+      code: 'garbled',
+      message: `GET /_all_dbs: ${said}; is CouchDB at this address?`,
+    })
+  },
+)
 
 test.each(['.', '..', '...', '%2E%2E', 'a/../b', '_design/..', '_local/..'])(
-  'a document may be called %j',
+  'a document can have the id %j',
   async (_id) => {
     const db = await freshDb('dots')
     await db.put({ _id, is: 'there' })

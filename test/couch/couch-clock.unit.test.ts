@@ -6,7 +6,7 @@ import { createCouchClock } from '../../sidecar/couch/couch-clock.ts'
 const HOUR_MS = 3_600_000
 const START = Date.UTC(2030, 0, 1)
 
-/** A machine whose clock is wrong by `error`, beside a CouchDB whose clock is right. */
+/** A machine whose clock is wrong by `error`, and a CouchDB whose clock is right. */
 function start(error: number) {
   let passed = 0
   const machine = { error }
@@ -24,19 +24,19 @@ function start(error: number) {
   const answer = (date: string, took: number) => {
     const sentAt = passed
     passed += took
-    clock.heard(date, sentAt)
+    clock.receive(date, sentAt)
   }
   return {
     ...{ clock, lines, machine, answer },
     pass: (ms: number) => void (passed += ms),
-    /** How wrong it is. */
+    /** The current error of the corrected clock. */
     error: () => clock.now() - (START + passed),
-    /** CouchDB answers in the middle of the time that it takes. */
+    /** CouchDB answers in the middle of the request's duration. */
     couchAnswers: (took = 4) => answer(new Date(START + passed + took / 2).toUTCString(), took),
   }
 }
 
-test.each([0, 200, -200])('a clock that is right, but for %s ms, is left as it is', (error) => {
+test.each([0, 200, -200])('a clock that is off by %s ms is not corrected', (error) => {
   const rig = start(error)
   for (let count = 0; count < 5000; count++) {
     rig.couchAnswers()
@@ -47,7 +47,7 @@ test.each([0, 200, -200])('a clock that is right, but for %s ms, is left as it i
 })
 
 test.each([HOUR_MS, -HOUR_MS, 40_000])(
-  'one that is wrong by %s ms is right after two answers, and it is told once',
+  'a clock that is wrong by %s ms is corrected after two answers, and logged once',
   (error) => {
     const rig = start(error)
     rig.couchAnswers()
@@ -59,12 +59,12 @@ test.each([HOUR_MS, -HOUR_MS, 40_000])(
       rig.couchAnswers(11)
       rig.pass(13)
     }
-    expect(rig.error()).toBeGreaterThan(-30) // each second that begins tells more
+    expect(rig.error()).toBeGreaterThan(-30) // each new second improves the estimate
     expect(rig.lines).toMatchObject([{ differenceMs: expect.closeTo(error, -4) as number }])
   },
 )
 
-test('a clock that jumps makes no difference', () => {
+test('jumps of the machine’s clock have no effect', () => {
   const rig = start(0)
   rig.couchAnswers()
   rig.machine.error = HOUR_MS
@@ -74,17 +74,20 @@ test('a clock that jumps makes no difference', () => {
   expect(Math.abs(rig.error())).toBeLessThan(1100)
 })
 
-test('an answer that took a minute says nothing against a clock that is half a minute off', () => {
+test('an answer that took a minute does not correct a clock that is half a minute off', () => {
   const rig = start(30_000)
   for (let count = 0; count < 10; count++) rig.couchAnswers(60_000)
   expect(rig.error()).toBe(30_000)
 })
 
-test.each(['Tue, 01 Jan 2030 05:00:00 GMT', 'yesterday', ''])('one answer alone is not believed: %s', (date) => {
-  const rig = start(0)
-  for (let count = 0; count < 10; count++) {
-    rig.answer(date, 4)
-    rig.couchAnswers()
-  }
-  expect(rig.error()).toBe(0)
-})
+test.each(['Tue, 01 Jan 2030 05:00:00 GMT', 'yesterday', ''])(
+  'a single answer does not correct the clock: %s',
+  (date) => {
+    const rig = start(0)
+    for (let count = 0; count < 10; count++) {
+      rig.answer(date, 4)
+      rig.couchAnswers()
+    }
+    expect(rig.error()).toBe(0)
+  },
+)

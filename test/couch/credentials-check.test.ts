@@ -1,4 +1,4 @@
-/** Whom CouchDB lets in: asked alone, before anything else is. */
+/** The check of the sidecar's credentials, before any other request to CouchDB. */
 import pino from 'pino'
 import { onTestFinished, expect, test } from 'vitest'
 import { createCredentialsCheck } from '../../sidecar/couch/credentials-check.ts'
@@ -33,15 +33,15 @@ function begin(couch: Couch) {
   return { lines, clock, isIn: () => isIn }
 }
 
-test('a server admin is let in', async () => {
+test('a server admin passes the check', async () => {
   const { isIn, lines } = begin(createTestCouch())
   await eventually(() => expect(isIn()).toBe(true))
   expect(lines).toEqual([])
 })
 
-test('a wrong password is told, and asked about again so seldom that nobody is locked out', async () => {
+test('a wrong password is logged, and checked again rarely enough to avoid a lockout', async () => {
   const proxy = await startFaultyProxy()
-  const url = Object.assign(new URL(proxy.url), { username: uniqueName('nobody'), password: 'wrong' })
+  const url = Object.assign(new URL(proxy.url), { username: uniqueName('unknown'), password: 'wrong' })
   const { isIn, lines, clock } = begin(createTestCouch({ url: url.href }))
   const waits = [3_000, 110_000, 110_000, 110_000] // five wrong ones within five minutes lock the name out
   for (const [i, waitMs] of waits.entries()) {
@@ -52,16 +52,16 @@ test('a wrong password is told, and asked about again so seldom that nobody is l
     expect(lines[0]).toMatchObject({ level: 50, msg: expect.stringContaining('COUCHDB_URL: expected') as string })
     await clock.advance(waitMs - 1)
     expect(proxy.requests).toHaveLength(asked)
-    if (asked === waits.length) proxy.plan(() => refuse(500)) // it cannot be asked: each part waits for that by itself
+    if (asked === waits.length) proxy.plan(() => refuse(500)) // the check ends on failures of CouchDB, as each part waits for CouchDB by itself
     await clock.advance(1)
   }
   await eventually(() => expect(isIn()).toBe(true))
 })
 
-test('who is no admin is told so, by name if there is one', async () => {
+test('a user who is no admin is logged, with the name if it has one', async () => {
   const { name, couch } = await createUser()
   for (const [someone, reason] of [
-    [couch, `${name} is no server admin`],
+    [couch, `${name} is not a server admin`],
     [createAnonymous(), 'it has no name'],
   ] as const) {
     const { isIn, lines } = begin(someone)

@@ -3,7 +3,7 @@ import { createTestCouch, deleteDb, freshDb, needs, uniqueName } from '../suppor
 
 const ids = ['plain', 'with space', 'a/b', 'ä?&=#%', '_design/with/slash', '🐘']
 
-test.each(ids)('a document with the id %s is written, read and removed', async (id) => {
+test.each(ids)('a document with the id %s can be written, read and removed', async (id) => {
   const db = await freshDb('ids')
   const rev = await db.put({ _id: id, n: 1 })
   expect(await db.get(id)).toEqual({ _id: id, _rev: rev, n: 1 })
@@ -11,7 +11,7 @@ test.each(ids)('a document with the id %s is written, read and removed', async (
   expect(await db.find(id)).toBeUndefined()
 })
 
-test('a database is made once, and made again it says that it was there', async () => {
+test('a database is created once, and a second create reports that it exists', async () => {
   needs('slash in database names')
   const name = `${uniqueName('made')}/with+slash`
   onTestFinished(() => deleteDb(name))
@@ -21,14 +21,14 @@ test('a database is made once, and made again it says that it was there', async 
   expect(await db.info()).toMatchObject({ db_name: name })
 })
 
-test('many documents are read together, without those that are missing or deleted', async () => {
+test('many documents are read in one request, without missing or deleted ones', async () => {
   const db = await freshDb('many')
   await db.put({ _id: 'a' })
   await db.remove('b', await db.put({ _id: 'b' }))
   expect((await db.getMany(['a', 'b', 'c'])).map((doc) => doc._id)).toEqual(['a'])
 })
 
-test('a leaf that nobody could check is not taken for one that is refused', async () => {
+test('a leaf that CouchDB could not check is not mistaken for a refused one', async () => {
   const db = await freshDb()
   const guard = 'function (doc) { if (doc.no) throw { forbidden: "no" }; if (doc.what) throw "what?" }'
   await db.put({ _id: '_design/guard', validate_doc_update: guard })

@@ -3,7 +3,7 @@ import { readInParts } from '../../sidecar/couch/read-in-parts.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
 
-test('documents are read in the order of their ids, however many, and none that is not there', async () => {
+test('any number of documents is read in the order of the given ids, without missing ones', async () => {
   const db = await freshDb()
   const ids = Array.from({ length: 120 }, (_, i) => `doc-${119 - i}`)
   await db.bulk(ids.map((_id) => JSON.stringify({ _id })))
@@ -12,7 +12,7 @@ test('documents are read in the order of their ids, however many, and none that 
   expect(await readInParts(db, [], {})).toEqual([])
 })
 
-test('what is too much to be read together is read one by one', async () => {
+test('documents that are too large for one answer are read one by one', async () => {
   const db = await freshDb()
   const ids = Array.from({ length: 51 }, (_, i) => `doc-${i}`)
   await db.bulk(ids.map((_id) => JSON.stringify({ _id })))

@@ -1,4 +1,4 @@
-/** Many documents in one request, by whichever way the server is good at. */
+/** Reads many documents in one request, with the endpoint that suits the server. */
 import { Readable } from 'node:stream'
 import pino from 'pino'
 import { expect, test } from 'vitest'
@@ -11,7 +11,7 @@ import { replicate } from '../docstate/conflicts/branches.ts'
 
 const isMany = ({ method, path }: SeenRequest) => method === 'POST' && /_bulk_get|_all_docs/.test(path)
 
-/** A database with a conflict, a document whose other branch is deleted, and one that is deleted. */
+/** A database with a conflict, a document whose other branch is deleted, and a deleted document. */
 async function setUp() {
   const db = await freshDb('read_many')
   const proxy = await startFaultyProxy()
@@ -38,7 +38,7 @@ async function readInParts(db: Database, wanted: readonly string[]) {
 
 const ids = ['plain', 'branched', 'nowhere', 'merged', 'gone', 'a/b é']
 
-test('the documents come as the server shows them, with their conflicts, without what is gone', async () => {
+test('documents are read with their conflicts, without deleted ones', async () => {
   const { db, proxy, through } = await setUp()
   const single = await Promise.all(ids.map((id) => db.find(id, { conflicts: true })))
   const expected = single.filter((doc) => doc !== undefined)
@@ -46,7 +46,7 @@ test('the documents come as the server shows them, with their conflicts, without
   expect(expected[1]!._conflicts).toHaveLength(1)
   expect(await through.getMany(ids)).toEqual(expected)
   const other = createTestCouch({ url: proxy.url }).db(db.name)
-  proxy.next(refuse(403), ({ path }) => path === '/') // it does not say what it is
+  proxy.next(refuse(403), ({ path }) => path === '/') // the server does not identify itself
   expect(await other.getMany(ids)).toEqual(expected)
   expect(proxy.requests.filter(isMany).at(-1)!.path).toMatch(/_all_docs$/)
 })
@@ -62,7 +62,7 @@ const says =
     exchange.end()
   }
 
-test('a document that the server could not read is not taken for one that is gone', async () => {
+test('a document that the server could not read is not mistaken for a deleted one', async () => {
   const { proxy, through } = await setUp()
   await through.getMany(ids)
   const error = { id: 'plain', rev: 'undefined', error: 'internal_fabric_error', reason: 'timeout' }
@@ -72,19 +72,19 @@ test('a document that the server could not read is not taken for one that is gon
   await expect(through.getMany(['plain'])).rejects.toMatchObject({ code: 'server' })
 })
 
-test('a document that cannot be read does not keep the others from being read', async () => {
+test('an unreadable document does not prevent the read of the others', async () => {
   const { proxy, through } = await setUp()
   proxy.plan((request) => (isMany(request) && request.body.includes('"merged"') ? cutAfterBytes(10) : undefined))
   expect(await readInParts(through, ids)).toEqual({ read: ['plain', 'branched', 'a/b é'], unreadable: ['merged'] })
 })
 
-test('where _bulk_get is forbidden, the documents are read the other way', async () => {
+test('if _bulk_get is forbidden, the documents are read through _all_docs', async () => {
   const { proxy, through } = await setUp()
   proxy.plan(({ path }) => (path.endsWith('/_bulk_get') ? refuse(403) : undefined))
   expect((await through.getMany(ids)).map(({ _id }) => _id)).toEqual(['plain', 'branched', 'merged', 'a/b é'])
 })
 
-test('an answer that is longer than what is held at once is asked for in parts', async () => {
+test('an answer beyond the size limit is requested again in parts', async () => {
   const { db, proxy, through } = await setUp()
   const many = Array.from({ length: 20 }, (_, i) => `d${i}`)
   await db.bulk(many.map((_id) => JSON.stringify({ _id })))

@@ -7,7 +7,7 @@ import { freshDb, needs } from '../support/couchdb.ts'
 
 const sumOf = (files: Readonly<Record<string, number>> = {}) => Object.values(files).reduce((sum, seq) => sum + seq, 0)
 
-test('a sequence tells how far the file of each shard is, also with hundreds of changes, and the client reads the same', async () => {
+test('a sequence contains the count of each shard file, also after hundreds of changes, and the client reads the same', async () => {
   needs('database identity')
   const db = await freshDb('shards')
   const q = (await db.info()).cluster?.q ?? 0
@@ -23,7 +23,7 @@ test('a sequence tells how far the file of each shard is, also with hundreds of 
   }
 })
 
-test('a database is never behind an earlier place of its own, nor behind one of another', async () => {
+test('a database is never behind its own earlier sequence, nor behind the sequence of another database', async () => {
   needs('database identity')
   const [one, other] = [await freshDb('one'), await freshDb('other')]
   await one.bulk(Array.from({ length: 9 }, (_, i) => JSON.stringify({ _id: `a${i}` })))
@@ -37,7 +37,7 @@ test('a database is never behind an earlier place of its own, nor behind one of 
   expect([isBehind(now, extentOf(early)), isBehind(extentOf(early), now)]).toEqual([false, true])
 })
 
-test('of a text that is no sequence of CouchDB’s only the number is read', async () => {
+test('a text that is no CouchDB sequence yields only its number', async () => {
   const texts = fc.oneof(
     fc.string(),
     fc.tuple(fc.nat(), fc.base64String()).map(([changes, packed]) => `${changes}-${packed}`),

@@ -15,7 +15,7 @@ async function make(names: readonly string[]): Promise<void> {
   }
 }
 
-test.each([2, 3, 4, 7, 10_000])('all names that are wanted are listed, each once, by pages of %i', async (aPage) => {
+test.each([2, 3, 4, 7, 10_000])('each matching name is listed once, with pages of %i', async (aPage) => {
   const couch = createTestCouch()
   const prefix = uniqueName('listed')
   const names = ['$', '+', '-', '-a', '0', '_b', 'z'].map((end) => `${prefix}${end}`)
@@ -25,7 +25,7 @@ test.each([2, 3, 4, 7, 10_000])('all names that are wanted are listed, each once
   expect(await listDatabases(couch, isTheirs, signal, aPage)).toEqual(there.filter(isTheirs).sort())
 })
 
-test('databases that come and go between pages hide no others', async () => {
+test('databases created or deleted between pages hide no others', async () => {
   const couch = createTestCouch()
   const prefix = uniqueName('going')
   const names = Array.from({ length: 9 }, (_, i) => `${prefix}-${i}`)
@@ -52,8 +52,8 @@ async function survey(survey: Survey, prefix: string, letters: readonly string[]
   )
 }
 
-test('periodic runs that are due together ask for the databases once, and each gets what it wants', async () => {
-  needs('node endpoints') // and _dbs_info
+test('periodic runs that are due together share one request for the databases, and each gets its names', async () => {
+  needs('node endpoints') // and _dbs_info, too
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url })
   const prefix = uniqueName('shared')
@@ -68,7 +68,7 @@ test('periodic runs that are due together ask for the databases once, and each g
   expect(found[1]!.read).toEqual(['b', 'c', 'd'].map((end) => `${prefix}-${end}`))
 })
 
-test('what goes wrong is thrown to all that asked, and a caller that leaves gets its own reason', async () => {
+test('a failure is thrown to all callers, and an aborting caller gets its own reason', async () => {
   const proxy = await startFaultyProxy()
   const shared = createSharedSurvey({ couch: createTestCouch({ url: proxy.url }), clock: systemClock, signal })
   proxy.plan(() => answerWith(503, '{"error":"service_unavailable"}'))

@@ -15,7 +15,7 @@ async function setUp() {
   return { db, proxy, writer, batches: () => proxy.requests.filter(isBulk).map(sizeOf) }
 }
 
-test('what is ready together travels together, and a lone write does not wait for company', async () => {
+test('writes that are ready together share a request, and a single write is sent at once', async () => {
   const { writer, batches } = await setUp()
   expect(await writer.write({ _id: 'first' })).toMatchObject({ kind: 'stored' })
   expect(batches()).toEqual([1])
@@ -23,7 +23,7 @@ test('what is ready together travels together, and a lone write does not wait fo
   expect(batches()).toEqual([1, 50])
 })
 
-test('what becomes ready while a request is under way goes with the next one', async () => {
+test('writes that become ready during a request go with the next one', async () => {
   const { writer, batches } = await setUp()
   const first = writer.write({ _id: 'a' })
   const late = new Promise<unknown>((resolve) => {
@@ -34,7 +34,7 @@ test('what becomes ready while a request is under way goes with the next one', a
   expect(batches().length).toBeLessThanOrEqual(2)
 })
 
-test('writers that share turns take them one after the other, with all that is there by then', async () => {
+test('writers that share turns send in turn, each with all its waiting writes', async () => {
   const { db, proxy, batches } = await setUp()
   const [turns, { signal }] = [new Semaphore(() => 1), new AbortController()]
   const through = createTestCouch({ url: proxy.url }).db(db.name)
@@ -50,10 +50,10 @@ test('writers that share turns take them one after the other, with all that is t
   expect((await Promise.all(all)).map(({ kind }) => kind)).toEqual(all.map(() => 'stored'))
   expect(sent).toEqual(['b2', 'b1', 'a1', 'a2', 'c1'])
   expect(batches()).toEqual([2, 2, 1])
-  await turns.enter() // all are free again
+  await turns.enter() // all turns are free again
 })
 
-test('where there is more than goes into one request, those that go first are in it', async () => {
+test('writes with priority are in the first request if one request cannot hold all writes', async () => {
   const { proxy, writer, batches } = await setUp()
   const begun = Array.from({ length: 1100 }, (_, i) => writer.write({ _id: `d${i}` }))
   await Promise.all([...begun, writer.write({ _id: 'end' }, { first: true })])
@@ -61,20 +61,20 @@ test('where there is more than goes into one request, those that go first are in
   expect(proxy.requests.find(isBulk)!.body).toContain('"end"')
 })
 
-test('what is too large to go with others is not put off for ever by those that go first', async () => {
+test('writes with priority do not delay a write without end that is too large to share a request', async () => {
   const { proxy, writer } = await setUp()
   const [big, small] = ['x'.repeat(3 * 1024 * 1024), 'y'.repeat(2.5 * 1024 * 1024)]
   const first = (_id: string, onSent?: () => void) =>
     writer.write({ _id, text: small }, { first: true, ...(onSent && { onSent }) })
   const steady: Promise<unknown>[] = []
-  const begin = (a: string, b: string, c: string) => first(a, () => steady.push(first(b, () => steady.push(first(c))))) // of two such one is put off each time
+  const begin = (a: string, b: string, c: string) => first(a, () => steady.push(first(b, () => steady.push(first(c))))) // one of two such writes waits each time
   await Promise.all([begin('f1', 'f2', 'f3'), begin('g1', 'g2', 'g3'), writer.write({ _id: 'big', text: big })])
-  for (const write of steady) await write // each has begun the next
+  for (const write of steady) await write // each write has begun the next
   const idsIn = ({ body }: SeenRequest) => (JSON.parse(body) as { docs: { _id: string }[] }).docs.map(({ _id }) => _id)
   expect(proxy.requests.filter(isBulk).map(idsIn)).toEqual([['f1'], ['big'], ['g1'], ['f2'], ['g2'], ['f3'], ['g3']])
 })
 
-test('what is called off while it waits for its turn is not sent, and nothing waits longer than its writer lives', async () => {
+test('an aborted write that waits for its turn is not sent, and no write outlives its writer', async () => {
   const { db, batches, proxy } = await setUp()
   const [turns, ending, calledOff] = [new Semaphore(() => 1), new AbortController(), new AbortController()]
   const through = createTestCouch({ url: proxy.url }).db(db.name)
@@ -91,12 +91,12 @@ test('what is called off while it waits for its turn is not sent, and nothing wa
   await expect(late).rejects.toThrow('it is over')
   await expect(writer.write({ _id: 'later' })).rejects.toThrow('it is over')
   turns.leave()
-  await turns.enter() // nobody has it
+  await turns.enter() // the turn is free
   expect(batches()).toEqual([1])
   expect(await db.getMany(['off', 'on', 'late', 'later'])).toHaveLength(1)
 })
 
-test('each write learns its own outcome', async () => {
+test('each write gets its own outcome', async () => {
   const { db, writer } = await setUp()
   const guard = `function (doc) { if (doc.bad) throw { forbidden: 'no ' + doc.bad } }`
   await db.put({ _id: '_design/guard', validate_doc_update: guard })
@@ -112,7 +112,7 @@ test('each write learns its own outcome', async () => {
   expect((await db.get('good'))._rev).toBe((written[0] as { rev: string }).rev)
 })
 
-test('two writes of one document are never in one request', async () => {
+test('two writes of one document never share a request', async () => {
   const { db, writer, batches } = await setUp()
   const [one, two] = await Promise.all([writer.write({ _id: 'x', n: 1 }), writer.write({ _id: 'x', n: 2 })])
   expect([one.kind, two.kind]).toEqual(['stored', 'conflict'])
@@ -131,7 +131,7 @@ test('a document without JSON is refused alone', async () => {
   })
 })
 
-test('a batch that is too large is halved until it goes through, and one document that is too large is refused', async () => {
+test('a batch that is too large is halved until it succeeds, and a single oversized document is refused', async () => {
   const { proxy, writer } = await setUp()
   proxy.plan((request) => (isBulk(request) && sizeOf(request) > 3 ? refuse(413) : undefined))
   const written = await Promise.all(Array.from({ length: 20 }, (_, i) => writer.write({ _id: `d${i}` })))
@@ -140,7 +140,7 @@ test('a batch that is too large is halved until it goes through, and one documen
   expect(await writer.write({ _id: 'huge' })).toMatchObject({ kind: 'refused', code: 'too_large' })
 })
 
-test('an answer that did not come is thrown, since nobody knows', async () => {
+test('a lost answer is thrown, since the outcome is unknown', async () => {
   const { db, proxy, writer } = await setUp()
   proxy.next(cutAfterUpstream, isBulk)
   const thrown = await writer.write({ _id: 'a' }).catch((error: unknown) => error)
@@ -149,7 +149,7 @@ test('an answer that did not come is thrown, since nobody knows', async () => {
   expect(await writer.write({ _id: 'b' }), 'the next one goes through').toMatchObject({ kind: 'stored' })
 })
 
-test('a document that spoils the whole request is found and refused alone', async () => {
+test('a document that fails the whole request is found and refused alone', async () => {
   needs('bulk fields checked')
   const { db, writer } = await setUp()
   const docs = Array.from({ length: 9 }, (_, i) => ({ _id: `d${i}`, ...(i === 4 && { _oops: 'no such field' }) }))
@@ -158,7 +158,7 @@ test('a document that spoils the whole request is found and refused alone', asyn
   expect(await db.getMany(docs.map(({ _id }) => _id))).toHaveLength(8)
 })
 
-test('a document with an attachment that is not there is refused alone; of the others it may not be known', async () => {
+test('a document with a missing attachment is refused alone, and the outcome of the others may be unknown', async () => {
   const { db, writer } = await setUp()
   const _attachments = { 'x.txt': { stub: true, content_type: 'text/plain', revpos: 1, length: 1, digest: 'md5-aaaa' } }
   const [good, bad] = await Promise.allSettled([
@@ -171,7 +171,7 @@ test('a document with an attachment that is not there is refused alone; of the o
   expect(await db.find('good')).toBeDefined()
 })
 
-test('it counts requests, and what became of the documents in them', async () => {
+test('the writer counts requests and the outcomes of their documents', async () => {
   const { db, proxy } = await setUp()
   const counts = noWrites()
   const behind = createTestCouch({ url: proxy.url }).db(db.name)

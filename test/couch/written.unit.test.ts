@@ -8,13 +8,13 @@ test.each([
   ['illegal_docid', 'bad_request'],
   ['attachment_too_large', 'too_large'],
   ['document_too_large', 'too_large'],
-])('a row that says %s is an answer about its document', (error, code) => {
+])('a row with the error %s is a definite answer about its document', (error, code) => {
   expect(writtenFrom({ id: 'o', error, reason: 'why' })).toEqual({ kind: 'refused', code, reason: 'why' })
 })
 
-test('a guard that breaks on a document does so again', () => {
-  const reason = 'a validate_doc_update breaks on it: it throws TypeError'
-  const row = { id: 'o', error: 'TypeError', reason: '{[]}' } // as CouchDB says it
+test('a guard that throws on a document is a lasting refusal', () => {
+  const reason = 'a validate_doc_update function fails on it: it throws TypeError'
+  const row = { id: 'o', error: 'TypeError', reason: '{[]}' } // as CouchDB reports it
   expect(writtenFrom(row)).toEqual({ kind: 'refused', code: 'bad_request', reason })
 })
 
@@ -28,11 +28,11 @@ test.each([
   ['unknown_error', 'server'],
   ['a word of a later CouchDB', 'server'],
   ['constructor', 'server'],
-])('a row that says %s passes, and nobody knows what became of its document', (error, code) => {
+])('a row with the error %s is temporary, and the outcome of its document is unknown', (error, code) => {
   const refused = { code, error, retry: 'soon', rowOf: 'o' }
   expect(() => writtenFrom({ id: 'o', error, reason: 'why' })).toThrow(expect.objectContaining(refused))
 })
 
-test('a row without a word and without a revision says nothing', () => {
+test('a row without error and without revision leaves the outcome unknown', () => {
   expect(() => writtenFrom({ id: 'o' })).toThrow(expect.objectContaining({ code: 'garbled' }))
 })

@@ -1,4 +1,4 @@
-/** Databases that cannot be read, while others wait for their visits. */
+/** Databases that CouchDB cannot read, while other databases wait for a visit. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
@@ -9,12 +9,12 @@ import { createPrefix, make, order, startVisits } from './rig.ts'
 const HARDLY = [600_000, 600_000] as const
 
 const troubles: readonly (readonly [string, Fault, number])[] = [
-  ['ten in a row, and then none for a while', cut, 12],
-  ['one try each', refuse(500), 16],
+  ['connections break, and visits pause after ten failures in a row', cut, 12],
+  ['CouchDB answers 500, and each database gets one attempt', refuse(500), 16],
 ]
 
 test.each(sample(troubles, 2))(
-  'databases that were visited before and cannot be read now are not asked in a loop: %s',
+  'visits to unreadable databases do not run in a loop: %s',
   async (_, fault, most) => {
     const prefix = createPrefix()
     const proxy = await startFaultyProxy()
@@ -29,7 +29,7 @@ test.each(sample(troubles, 2))(
     proxy.plan(({ path }) => (path.startsWith(`/${prefix}-db-`) ? fault : undefined))
     for (const database of databases) await database.put(order('first'))
     for (const name of names) rig.tell(name)
-    await sleep(4000) // less than the time after which it is tried again
+    await sleep(4000) // shorter than the delay before the next attempt
     expect(rig.visited().visits - visits).toBeLessThanOrEqual(most)
 
     proxy.plan(() => undefined)

@@ -18,12 +18,12 @@ const member = (given: object) => ({ id: 'a', options: given }) as unknown as Pa
 
 test.each([
   ['a state with a handler', 'orders-1', 'order', 'paid', true],
-  ['a state without', 'orders-1', 'order', 'sent', false],
-  ['a database that it does not serve', 'letters', 'order', 'paid', false],
+  ['a state without a handler', 'orders-1', 'order', 'sent', false],
+  ['a state in a database that the worker does not serve', 'letters', 'order', 'paid', false],
   ['a conflict of a type with a handler, in any state', 'orders-1', 'order', IN_CONFLICT, true],
   ['a conflict of a type with a machine only', 'orders-1', 'letter', IN_CONFLICT, true],
   ['a conflict of another type', 'orders-1', 'stamp', IN_CONFLICT, false],
-  ['a conflict in a database that it does not serve', 'letters', 'order', IN_CONFLICT, false],
+  ['a conflict in a database that the worker does not serve', 'letters', 'order', IN_CONFLICT, false],
   ['the database of a user', userDatabaseOf(newUserId('control')), 'channel', 'new', true],
   ['the database of a user of another control database', userDatabaseOf(newUserId('other')), 'channel', 'new', false],
   ['a conflict in the control database', 'control', 'order', IN_CONFLICT, false],
@@ -36,11 +36,11 @@ test.each([
   { databases: null },
   { databases: { names: ['orders-*'], types: 'order' } },
   { control: null, databases: 7 },
-])('what another program wrote of itself, as %j, is no capability', (given) => {
+])('a membership entry of another program grants no capability: %j', (given) => {
   expect(hasCapability(member(given), 'orders-1', { type: 'order', state: IN_CONFLICT })).toBe(false)
 })
 
-test('a worker writes database events where it says so', () => {
+test('a worker counts as a writer of database events if its options name the database', () => {
   expect(writesEvents('global_changes')(member({ global_changes: 'global_changes' }))).toBe(true)
   expect(writesEvents('other')(member({ global_changes: 'global_changes' }))).toBe(false)
   expect(writesEvents('global_changes')(member({}))).toBe(false)

@@ -1,4 +1,4 @@
-/** Where a visit begins, and what is believed of it. */
+/** Where a visit begins, and which checkpoints it trusts. */
 import { expect, test } from 'vitest'
 import type { Machines, State } from '../../ddocs/machine.ts'
 import { ownerOf } from '../../sidecar/databases/jobs.ts'
@@ -7,13 +7,13 @@ import { eventually } from '../support/eventually.ts'
 import { pass, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { createPrefix, make, order, startVisits, stateOf, type Rig, type RigOptions } from './rig.ts'
 
-/** Only events bring a visit, after the first look. */
+/** After the first listing of databases, only events start a visit. */
 const HARDLY = [600_000, 600_000] as const
 
 const untilRest = (rig: Rig, databases: number) =>
   eventually(() => expect(rig.visited()).toMatchObject({ databases, open: 0, waiting: 0 }))
 
-test('what is told of between the first look at all databases and the first visit is handled', async () => {
+test('a visit handles a document whose event arrives after the listing and before the first visit', async () => {
   const prefix = createPrefix()
   const names = ['a', 'b', 'c'].map((name) => `${prefix}-db-${name}`)
   const first = startVisits(prefix, { lookAgainMs: HARDLY })
@@ -42,7 +42,7 @@ test('what is told of between the first look at all databases and the first visi
   await eventually(() => expect(second.handled).toEqual(['meanwhile']))
 })
 
-test('a checkpoint that another user has written hides no document', async () => {
+test('a checkpoint that another user wrote hides no document', async () => {
   const prefix = createPrefix()
   const name = `${prefix}-db-a`
   const first = startVisits(prefix, { lookAgainMs: HARDLY })
@@ -64,7 +64,7 @@ test('a checkpoint that another user has written hides no document', async () =>
   await eventually(() => expect(second.handled).toEqual(['meanwhile']))
 })
 
-test('a state that newly has an end ends, also for documents that were at rest before', async () => {
+test('a new timeout of a state also ends the state of idle documents', async () => {
   const prefix = createPrefix()
   const name = `${prefix}-db-a`
   const paid: State = { mode: 'safe', create: 'client', next: { expired: 'sidecar' } }

@@ -1,4 +1,4 @@
-/** Conflicts in databases of a glob, of which a visit sees only the beginning: `test/docstate/conflicts` has all others. */
+/** Conflicts in visited databases that outlast one visit. `test/docstate/conflicts` covers all other conflicts. */
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import { expectSettled, paid, replicate } from '../docstate/conflicts/branches.ts'
@@ -7,10 +7,10 @@ import { startFaultyProxy } from '../support/faulty-proxy.ts'
 import { createSkippingClock } from '../support/skipping-clock.ts'
 import { createPrefix, make, startVisits } from './rig.ts'
 
-/** Only events bring a visit, after the first look. */
+/** After the first listing of databases, only events start a visit. */
 const HARDLY = [600_000, 600_000] as const
 
-test('a branch with the claim of a dead worker is merged when its lease is over, some visits later', async () => {
+test('a later visit merges a branch with the claim of a dead worker after the lease expires', async () => {
   const prefix = createPrefix()
   const rig = startVisits(prefix, { lookAgainMs: HARDLY })
   const [a] = await make(rig, `${prefix}-db-a`)
@@ -20,11 +20,11 @@ test('a branch with the claim of a dead worker is merged when its lease is over,
   await replicate(a!, first, 4, { ...paid, note: 'ring twice' })
   rig.tell(a!.name, 'created')
   await eventually(() => expect(rig.visited().visits).toBeGreaterThan(0))
-  expect(await a!.get('o', { conflicts: true })).toHaveProperty('_conflicts') // no lease is over yet
+  expect(await a!.get('o', { conflicts: true })).toHaveProperty('_conflicts') // the lease has not expired yet
   await expectSettled(a!, { note: 'ring twice' })
 })
 
-test('a conflict that a person has to mend is told once, and tried later and later', async () => {
+test('a conflict that only an operator can resolve is logged once and retried with growing delays', async () => {
   const prefix = createPrefix()
   const errors: string[] = []
   const log = pino({ level: 'error' }, { write: (line) => void errors.push(line) })
@@ -37,7 +37,7 @@ test('a conflict that a person has to mend is told once, and tried later and lat
   await a!.put({ ...paid, _rev: first, state: 'invoiced' })
   await replicate(a!, first, 4, { ...paid, note: 'ring twice' })
   const tries = () => proxy.requests.filter(({ body }) => body.includes('"new_edits":false')).length
-  /** A visit that finds nothing in the feed: what is due is in the list. */
+  /** Makes a visit that finds nothing in the feed. The due conflict comes from the view. */
   async function visit(what: 'created' | 'updated' = 'updated'): Promise<void> {
     const { visits } = rig.visited()
     rig.tell(a!.name, what)

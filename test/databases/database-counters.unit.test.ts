@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createDatabaseCounters } from '../../sidecar/databases/database-counters.ts'
 
-test('databases of one glob are counted together, one that is named by itself', () => {
+test('databases of one glob share their counters, and a named database has its own', () => {
   const { of, all } = createDatabaseCounters(['control', 'userdb-*', '*'])
   expect([...all.keys()]).toEqual(['control', 'userdb-*', '*'])
   expect(of('userdb-a')).toBe(of('userdb-b'))
@@ -10,11 +10,11 @@ test('databases of one glob are counted together, one that is named by itself', 
   expect(of('other')).toBe(all.get('*'))
 })
 
-test('a name that a glob matches, too, is still counted by itself, wherever it stands', () => {
+test('a named database has its own counters even if an earlier glob matches it', () => {
   const { of, all } = createDatabaseCounters(['*', 'control'])
   expect(of('control')).toBe(all.get('control'))
 })
 
-test('a name that is given twice is one', () => {
+test('a name given twice has one set of counters', () => {
   expect(createDatabaseCounters(['control', 'control']).all.size).toBe(1)
 })

@@ -1,4 +1,4 @@
-/** What the design documents of databases say, and whoever writes them. */
+/** Visits read the machines in the design document of each database, from any writer. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import pino from 'pino'
 import { expect, test } from 'vitest'
@@ -15,19 +15,19 @@ import { eventually } from '../support/eventually.ts'
 import { createPrefix, make, order, startVisits, type Rig } from './rig.ts'
 
 const SOON = [300, 300] as const
-/** Only events bring a visit, after the first look. */
+/** After the first listing of databases, only events start a visit. */
 const HARDLY = [600_000, 600_000] as const
 const machines: Machines = {
   order: { paid: { mode: 'safe', create: 'client', next: { invoiced: 'sidecar' } }, invoiced: {}, error: {} },
 }
 
-/** As they were before this version. */
+/** The machines of the previous version. */
 const oldMachines: Machines = { order: { paid: { create: 'client' }, error: {} } }
 
 const atRest = (rig: Rig) =>
   eventually(() => expect(rig.visited()).toMatchObject({ databases: 1, open: 0, waiting: 0 }))
 
-/** A database of an earlier version, with an order that nobody may handle. */
+/** Creates a database with the old machines and an order without a permitted handler. */
 async function makeOld(name: string): Promise<Database> {
   const [database] = await make({ couch: createTestCouch() }, name)
   await installDocstate(database!, oldMachines)
@@ -35,7 +35,7 @@ async function makeOld(name: string): Promise<Database> {
   return database!
 }
 
-/** An order comes, and is left, for want of the deploy. */
+/** Adds an order and checks that it stays unhandled before the deploy. */
 async function leaveOne(rig: Rig, database: Database): Promise<void> {
   await atRest(rig)
   await database.put(order('meanwhile'))
@@ -50,7 +50,7 @@ const deploy = ({ name }: Database) =>
     deployments: [{ database: name, templates: [{ folder: ddocsFolder('docstate'), machines }] }],
   })
 
-test('what waited for the deploy is handled as soon as it is done', async () => {
+test('documents that wait for the deploy are handled as soon as the deploy is done', async () => {
   const prefix = createPrefix()
   const database = await makeOld(`${prefix}-db-a`)
   const rig = startVisits(prefix, { machines, lookAgainMs: HARDLY })
@@ -60,7 +60,7 @@ test('what waited for the deploy is handled as soon as it is done', async () => 
   await eventually(() => expect(rig.handled.sort()).toEqual(['before', 'meanwhile']))
 })
 
-test('what waited for the deploy is handled after a restart', async () => {
+test('documents that wait for the deploy are handled after a restart', async () => {
   const prefix = createPrefix()
   const database = await makeOld(`${prefix}-db-a`)
   const first = startVisits(prefix, { machines, lookAgainMs: HARDLY })
@@ -71,7 +71,7 @@ test('what waited for the deploy is handled after a restart', async () => {
   await eventually(() => expect(second.handled.sort()).toEqual(['before', 'meanwhile']))
 })
 
-test('the same in a database that is followed', async () => {
+test('documents of a followed database that wait for the deploy are handled after it', async () => {
   const prefix = createPrefix()
   const database = await makeOld(`${prefix}-named`)
   const rig = startVisits(prefix, { machines, databases: [database.name] })
@@ -81,7 +81,7 @@ test('the same in a database that is followed', async () => {
   await eventually(() => expect(rig.handled).toEqual(['before']))
 })
 
-test('a copy of a cluster that lags behind the feed is asked again, and not for ever', async () => {
+test('a design document read from a lagging copy is read again, up to a limit', async () => {
   const database = await makeOld(`${createPrefix()}-db-a`)
   const { _rev: old } = await database.get(DDOC_ID)
   let sleeps = 0
@@ -98,7 +98,7 @@ test('a copy of a cluster that lags behind the feed is asked again, and not for 
   expect(sleeps).toBe(20)
 })
 
-test('a design document in which somebody wrote anything at all concerns its own database only', async () => {
+test('an invalid design document affects only its own database', async () => {
   const prefix = createPrefix()
   const couch = createTestCouch()
   const names = Array.from({ length: 4 }, (_, i) => `${prefix}-db-garbage-${i}`)
@@ -115,7 +115,7 @@ test('a design document in which somebody wrote anything at all concerns its own
   await eventually(() => expect(rig.handled).toEqual(['sound']))
 })
 
-test('a database that was deleted and made again gets its design document again', async () => {
+test('a deleted and recreated database gets its design document again', async () => {
   const prefix = createPrefix()
   const name = `${prefix}-db-a`
   const rig = startVisits(prefix, { machines, lookAgainMs: HARDLY })
@@ -127,6 +127,6 @@ test('a database that was deleted and made again gets its design document again'
     await eventually(() => expect(rig.visited()).toMatchObject({ open: 0, waiting: 0 }))
     expect(await database!.find('_design/docstate')).toMatchObject({ machines })
     await deleteDb(name)
-    await sleep(1100) // or both would have been made in the same second
+    await sleep(1100) // CouchDB stores the creation time in seconds, so the two databases need different ones
   }
 })

@@ -1,4 +1,4 @@
-/** Handlers that fail in databases of a glob: the record is in the document, and a visit is made for each try. */
+/** Handlers that fail in visited databases. The document records the failure, and each attempt gets its visit. */
 import { expect, test } from 'vitest'
 import { viewOf } from '../support/answers.ts'
 import { docstateIn } from '../docstate/rig.ts'
@@ -7,15 +7,15 @@ import { eventually } from '../support/eventually.ts'
 import { createSkippingClock } from '../support/skipping-clock.ts'
 import { createPrefix, make, order, startVisits, stateOf, type Rig, type RigOptions } from './rig.ts'
 
-/** Only events bring a visit, after the first look. */
+/** After the first listing of databases, only events start a visit. */
 const HARDLY = [600_000, 600_000] as const
-/** Longer than a visit waits for what is due. */
+/** Longer than a visit stays open for a due document. */
 const backoff = { baseMs: 60_000, capMs: 60_000 }
 
 const untilRest = (rig: Rig) =>
   eventually(() => expect(rig.visited()).toMatchObject({ databases: 1, open: 0, waiting: 0 }))
 
-/** Fails with what is bad; tells each try. */
+/** Registers a handler that fails on bad documents and records each attempt. */
 const failing =
   (keys = new Set<string>()): NonNullable<RigOptions['register']> =>
   (control, handled) =>
@@ -31,7 +31,7 @@ const failing =
       { attempts: 3, concurrency: 1, backoff },
     )
 
-test('what failed is a record, tried again when a visit is over and its time has come, and an error in the end', async () => {
+test('a failed document is retried in later visits when due, and ends in error', async () => {
   const prefix = createPrefix()
   const clock = createSkippingClock()
   const keys = new Set<string>()
@@ -47,7 +47,7 @@ test('what failed is a record, tried again when a visit is over and its time has
   expect(docstateIn(await a!.get('o'))).toMatchObject(record)
 
   const { visits } = rig.visited()
-  rig.tell(a!.name) // before its time
+  rig.tell(a!.name) // before the retry is due
   await eventually(() => expect(rig.visited().visits).toBeGreaterThan(visits))
   await untilRest(rig)
   expect(rig.handled).toEqual(['o 1'])
@@ -65,14 +65,14 @@ test('what failed is a record, tried again when a visit is over and its time has
   next.tell(a!.name)
   await eventually(async () => expect(await stateOf(a!, 'o')).toBe('error'))
   expect(next.handled).toEqual(['o 3'])
-  expect(keys.size).toBe(1) // over all tries, visits and workers
+  expect(keys.size).toBe(1) // the key is the same in all attempts, visits and workers
   expect(await a!.get('o')).toMatchObject({
     error: { code: 'EPAPER', reason: 'out of paper' },
     docstate: { failed_in: 'paid', attempts: 3 },
   })
 })
 
-test('nobody has to tell: a visit is made when the next try is due', async () => {
+test('a visit starts without an event when the next attempt is due', async () => {
   const prefix = createPrefix()
   const register: RigOptions['register'] = (control, handled) =>
     control.safe(
@@ -95,7 +95,7 @@ test('nobody has to tell: a visit is made when the next try is due', async () =>
   expect(rig.handled).toEqual(['o 1', 'o 2'])
 })
 
-test('documents that fail hold up no others, in their database and elsewhere', async () => {
+test('documents that fail delay no others, in their database and elsewhere', async () => {
   const prefix = createPrefix()
   const names = ['a', 'b'].map((letter) => `${prefix}-db-${letter}`)
   const databases = await make({ couch: createTestCouch() }, ...names)

@@ -3,12 +3,12 @@ import { FairQueue } from '../../sidecar/databases/fair-queue.ts'
 
 const NOW = 1000
 
-/** How many of each kind have their turn among so many, where of these kinds there are always some. */
+/** Counts the turns of each kind among `among` turns, while entries of all these kinds always wait. */
 function share(among: number, ...kinds: readonly ('told' | 'found' | 'due')[]) {
   const turns = new FairQueue()
   const counts: Record<string, number> = {}
   for (let i = 0; i < among; i++) {
-    if (kinds.includes('told')) turns.tell(`told ${i}`)
+    if (kinds.includes('told')) turns.addNamed(`told ${i}`)
     if (kinds.includes('found')) turns.find(`found ${i}`)
     if (kinds.includes('due')) turns.addAt(`due ${i}`, NOW)
     turns.ripen(NOW)
@@ -18,7 +18,7 @@ function share(among: number, ...kinds: readonly ('told' | 'found' | 'due')[]) {
   return counts
 }
 
-test('all have their turns, whoever else waits: most of them those of whom somebody has told', () => {
+test('every kind gets its turns, and databases named by an event get most of them', () => {
   expect(share(80, 'told', 'found', 'due')).toEqual({ told: 60, found: 10, due: 10 })
   expect(share(80, 'told', 'found')).toEqual({ told: 60, found: 20 })
   expect(share(80, 'told', 'due')).toEqual({ told: 60, due: 20 })
@@ -26,25 +26,25 @@ test('all have their turns, whoever else waits: most of them those of whom someb
   for (const kind of ['told', 'found', 'due'] as const) expect(share(80, kind)).toEqual({ [kind]: 80 })
 })
 
-test('those of a kind come in the order in which they came', () => {
+test('databases of one kind leave the queue in the order of arrival', () => {
   const turns = new FairQueue()
   for (const name of ['a', 'b', 'a', 'c']) turns.find(name)
   expect([turns.take(), turns.take(), turns.take(), turns.take()]).toEqual(['a', 'b', 'c', undefined])
 })
 
-test('what was found and is told of then waits once', () => {
+test('a database that is found and then named by an event waits once', () => {
   const turns = new FairQueue()
   turns.find('a')
-  turns.tell('a')
+  turns.addNamed('a')
   expect([turns.size, turns.hasNewsOf('a'), turns.take(), turns.size]).toEqual([1, true, 'a', 0])
   expect(turns.hasNewsOf('a')).toBe(false)
 })
 
-test('nobody comes before the time, nor who was removed', () => {
+test('the queue returns no database before its time and no removed database', () => {
   const turns = new FairQueue()
   turns.addAt('later', NOW + 1)
   for (const name of ['told', 'found', 'due']) turns.addAt(name, NOW)
-  turns.tell('told')
+  turns.addNamed('told')
   turns.find('found')
   for (const name of ['told', 'found', 'due']) turns.remove(name)
   turns.ripen(NOW)

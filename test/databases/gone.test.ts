@@ -1,4 +1,4 @@
-/** Databases that a look at all does not find: deleted, or only not listed for a moment. */
+/** Databases that a listing does not contain: deleted, or missing from the list for a moment. */
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
@@ -8,10 +8,10 @@ import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy, type Fault } from '../support/faulty-proxy.ts'
 import { createPrefix, make, order, startVisits, type RigOptions } from './rig.ts'
 
-/** Only events bring a visit, and looks that are asked for. */
+/** Only events and requested listings start a visit. */
 const HARDLY = [600_000, 600_000] as const
 
-/** The list of all databases without this one. */
+/** Removes this name from the list of all databases. */
 const hiding =
   (name: string): Fault =>
   async (exchange) => {
@@ -22,7 +22,7 @@ const hiding =
     exchange.end()
   }
 
-/** Two databases at rest, of which the first has had an order. */
+/** Starts with two idle databases. The first has one handled order. */
 async function startAtRest(register?: RigOptions['register']) {
   const prefix = createPrefix()
   const proxy = await startFaultyProxy()
@@ -35,7 +35,7 @@ async function startAtRest(register?: RigOptions['register']) {
   const names = ['a', 'b'].map((letter) => `${prefix}-db-${letter}`)
   const [a] = await make(rig, ...names)
   const looks = () => proxy.requests.filter(({ path }) => path === '/_dbs_info').length
-  /** At all databases, `a` perhaps left out: it has been believed or not when the others are asked how far they are. */
+  /** Lists all databases, optionally without one. The list is applied once `_dbs_info` is requested. */
   async function look({ without }: { without?: string } = {}): Promise<void> {
     if (without !== undefined) proxy.next(hiding(without), ({ path }) => path === '/_all_dbs')
     const before = looks()
@@ -49,11 +49,11 @@ async function startAtRest(register?: RigOptions['register']) {
   await a!.put(order('first'))
   rig.tell(a!.name)
   await eventually(() => expect(rig.handled).toEqual(['first']))
-  for (let looked = 0; looked < 2; looked++) await look() // the first look may have begun before there was any
+  for (let looked = 0; looked < 2; looked++) await look() // the first listing may have begun before the databases existed
   return { ...rig, a: a!, look, untilRest, asked }
 }
 
-test('a database that one look has missed keeps its checkpoint: nothing is asked of it when it is back', async () => {
+test('a database that one listing misses keeps its checkpoint and gets no requests when it returns', async () => {
   const { a, look, untilRest, asked, visited, handled, tell } = await startAtRest()
   await untilRest()
   for (const without of [[], [a.name], [], [a.name], []]) {
@@ -68,7 +68,7 @@ test('a database that one look has missed keeps its checkpoint: nothing is asked
   await eventually(() => expect(handled).toEqual(['first', 'second']))
 })
 
-test('one that two looks have missed is forgotten, and read like a new one when it is back', async () => {
+test('a database that two listings miss is forgotten, and is read as new when it returns', async () => {
   const { a, look, untilRest, asked, visited, handled } = await startAtRest()
   await untilRest()
   await look({ without: a.name })
@@ -83,7 +83,7 @@ test('one that two looks have missed is forgotten, and read like a new one when 
   expect(asked()[before]!.path).toContain('/_local/')
 })
 
-test('one that is back before the handlers of its last visit have ended is visited again at once', async () => {
+test('a database that returns before the handlers of its last visit end is visited again at once', async () => {
   const go = createLatch()
   const { a, look, visited, handled, tell } = await startAtRest((control, handled) =>
     control.safe('order', 'paid', async (doc) => {

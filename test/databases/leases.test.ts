@@ -1,4 +1,4 @@
-/** Claims in databases of a glob: those of workers that live, and of those that do not. */
+/** Claims of live and dead workers in visited databases. */
 import { expect, test } from 'vitest'
 import { createLatch, docstateIn } from '../docstate/rig.ts'
 import { createTestCouch } from '../support/couchdb.ts'
@@ -7,10 +7,10 @@ import { startFaultyProxy } from '../support/faulty-proxy.ts'
 import { createPrefix, make, order, startVisits, stateOf, type RigOptions } from './rig.ts'
 
 const SOON = [300, 300] as const
-/** Only events bring a visit, after the first look. */
+/** After the first listing of databases, only events start a visit. */
 const HARDLY = [600_000, 600_000] as const
 
-/** Unsafe; tells who has begun, and waits before it ends. */
+/** Registers an unsafe handler that records each start and waits before it ends. */
 const unsafely =
   (by: string, until = Promise.resolve()): NonNullable<RigOptions['register']> =>
   (control, handled) =>
@@ -25,7 +25,7 @@ const unsafely =
       { onLost: 'retry' },
     )
 
-/** As a worker leaves it that died; its lease is longer than a visit without anything to do. */
+/** The fields of a document whose worker died. The lease is longer than an idle visit. */
 const abandoned = () => ({
   docstate: {
     state: 'paid',
@@ -34,7 +34,7 @@ const abandoned = () => ({
   },
 })
 
-test('what a dead worker has left is found when its lease is over, some visits later', async () => {
+test('a later visit finds the documents of a dead worker after the lease expires', async () => {
   const prefix = createPrefix()
   const name = `${prefix}-db-a`
   const register: RigOptions['register'] = (control) => {
@@ -50,14 +50,14 @@ test('what a dead worker has left is found when its lease is over, some visits l
     rig.tell(name, what)
     await eventually(() => expect(rig.visited().visits).toBeGreaterThan(visits))
   }
-  for (const id of ['o', 'b']) expect((await a!.get(id))._rev).toMatch(/^1-/) // no lease is over yet
+  for (const id of ['o', 'b']) expect((await a!.get(id))._rev).toMatch(/^1-/) // no lease has expired yet
   await eventually(async () => expect(await stateOf(a!, 'o')).toBe('invoiced'))
   const parked = { reason: expect.stringContaining('dead') as string }
   await eventually(async () => expect(docstateIn(await a!.get('b'))?.parked).toMatchObject(parked))
   await eventually(() => expect(rig.visited()).toMatchObject({ databases: 1, open: 0, waiting: 0 }))
 })
 
-test('a claim is renewed as long as its handler runs, and no other worker that visits takes it over', async () => {
+test('a claim is renewed while its handler runs, and no other visiting worker takes it over', async () => {
   const prefix = createPrefix()
   const [a] = await make({ couch: createTestCouch() }, `${prefix}-db-a`)
   const go = createLatch()
@@ -69,13 +69,13 @@ test('a claim is renewed as long as its handler runs, and no other worker that v
   const claimedAt = async () => Date.parse((docstateIn(await a!.get('o'))!.claim as { at: string }).at)
   const first = await claimedAt()
   await eventually(() => expect(two.visited().reads).toBeGreaterThan(0))
-  await eventually(async () => expect((await claimedAt()) - first).toBeGreaterThan(3500))
+  await eventually(async () => expect((await claimedAt()) - first).toBeGreaterThan(8500))
   go.open()
   await eventually(async () => expect(await a!.get('o')).toMatchObject({ state: 'invoiced', by: 'one' }))
   expect([...one.handled, ...two.handled]).toEqual(['o'])
 })
 
-test('a worker that is cut off loses its document to another that visits, and what it saves late is not saved', async () => {
+test('a disconnected worker loses its document to another worker, and its late save is refused', async () => {
   const prefix = createPrefix()
   const [a] = await make({ couch: createTestCouch() }, `${prefix}-db-a`)
   const [proxy, go] = [await startFaultyProxy(), createLatch()]
@@ -92,7 +92,7 @@ test('a worker that is cut off loses its document to another that visits, and wh
   await a!.put(order('later'))
   await eventually(async () => expect(await stateOf(a!, 'later')).toBe('invoiced'))
   const { visits } = first.visited()
-  await eventually(() => expect(first.visited().visits).toBeGreaterThan(visits)) // it is back
+  await eventually(() => expect(first.visited().visits).toBeGreaterThan(visits)) // the first worker is connected again
   await eventually(() => expect(first.visited()).toMatchObject({ open: 0, waiting: 0 }))
   expect(await a!.get('o', { conflicts: true })).toMatchObject({ _rev, by: 'second' })
   expect(second.handled).toContain('o')

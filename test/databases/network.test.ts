@@ -1,4 +1,4 @@
-/** What goes over the network for databases of a glob: in groups, and through whatever happens to it. */
+/** Requests of visited databases: grouped writes, and recovery from network faults. */
 import { expect, test } from 'vitest'
 import { viewOf } from '../support/answers.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
@@ -10,10 +10,10 @@ import { thoroughTest } from '../support/thorough.ts'
 import { createPrefix, make, order, startVisits, type RigOptions } from './rig.ts'
 
 const SOON = [300, 300] as const
-/** Only events bring a visit, after the first look. */
+/** After the first listing of databases, only events start a visit. */
 const HARDLY = [600_000, 600_000] as const
 const LEASE_MS = 60_000
-/** What several answers in a row were lost for is tried again later and later, or found when its lease is over. */
+/** After several lost answers, an attempt waits for a growing delay or for the end of its lease. */
 const LONG = { within: LEASE_MS * 2 }
 
 const isBulk = ({ path }: SeenRequest) => path.endsWith('/_bulk_docs')
@@ -24,7 +24,7 @@ const unsafely: NonNullable<RigOptions['register']> = (control, handled) =>
     return { ...doc, state: 'invoiced' }
   })
 
-/** So many databases, with so many orders in each. */
+/** Creates `databases` databases with `orders` orders each. */
 async function makeWithOrders(prefix: string, databases: number, orders: number): Promise<Database[]> {
   const names = Array.from({ length: databases }, (_, i) => `${prefix}-db-${i}`)
   const made = await make({ couch: createTestCouch() }, ...names)
@@ -35,7 +35,7 @@ async function makeWithOrders(prefix: string, databases: number, orders: number)
 const putOrders = (database: Database, from: number, count: number) =>
   database.bulk(Array.from({ length: count }, (_, i) => JSON.stringify(order(`o${from + i}`))))
 
-/** All of them are done, with nothing left in them of how that went. */
+/** Waits until all orders are invoiced and ready, without a trace of retries. */
 const allInvoiced = (databases: readonly Database[], count: number) =>
   eventually(
     async () => {
@@ -47,7 +47,7 @@ const allInvoiced = (databases: readonly Database[], count: number) =>
     { within: 40_000 },
   )
 
-/** A worker that reaches so many databases, with so many orders in each, through a proxy. */
+/** Starts a worker that reaches `count` databases with `orders` orders each through a proxy. */
 async function start(count: number, orders: number, lookAgainMs: NonNullable<RigOptions['lookAgainMs']>) {
   const prefix = createPrefix()
   const proxy = await startFaultyProxy()
@@ -56,25 +56,25 @@ async function start(count: number, orders: number, lookAgainMs: NonNullable<Rig
   return { proxy, databases, rig }
 }
 
-test('claims and saves travel in groups, and so do those of what comes while others are under way', async () => {
+test('claims and saves travel in groups, also for documents that arrive during other requests', async () => {
   const { proxy, databases, rig } = await start(3, 300, HARDLY)
   await eventually(() => expect(rig.handled.length).toBeGreaterThan(100))
   for (const database of databases) await putOrders(database, 300, 100)
   for (const { name } of databases) rig.tell(name)
   await allInvoiced(databases, 400)
   expect(rig.handled).toHaveLength(1200)
-  expect(proxy.requests.filter(isBulk).length).toBeLessThan(240) // two writes each, at least ten of them together
+  expect(proxy.requests.filter(isBulk).length).toBeLessThan(240) // two writes per order, in groups of at least ten
 })
 
-test('nothing is lost, and nothing done twice, on a network that loses many requests and answers', async () => {
+test('no document is lost or handled twice on a network that loses many requests and answers', async () => {
   const { proxy, databases, rig } = await start(4, 1, SOON)
-  await allInvoiced(databases, 1) // their design documents are there: what brings them begins anew at each error
+  await allInvoiced(databases, 1) // installs the design documents first, because every fault restarts their installation
   const faults = [cutAfterUpstream, cut, refuse(503)]
   const random = seeded(6)
   let [writes, met] = [0, 0]
   proxy.plan((request) => {
     if (isBulk(request)) writes += 1
-    const isMet = random() < (isBulk(request) ? 1 / 2 : 1 / 4) // by turns it could be the same one of each visit
+    const isMet = random() < (isBulk(request) ? 1 / 2 : 1 / 4) // random, since a fixed rhythm could hit the same request of each visit
     return isMet ? faults[met++ % 3] : undefined
   })
   for (let i = 1; i < 7; i++) {
@@ -84,11 +84,11 @@ test('nothing is lost, and nothing done twice, on a network that loses many requ
   await allInvoiced(databases, 7)
   expect(new Set(rig.handled).size).toBe(28)
   expect(rig.handled).toHaveLength(28)
-  expect(writes).toBeGreaterThan(48) // each claim and each save would have been one
+  expect(writes).toBeGreaterThan(48) // 24 orders need 48 writes without a fault
 }, 600_000)
 
 thoroughTest(
-  'a network that is gone for a while is waited for, and everything goes on when it is back',
+  'visits wait during a network outage and continue after it',
   async () => {
     const { proxy, databases, rig } = await start(6, 20, SOON)
     await eventually(() => expect(rig.handled.length).toBeGreaterThan(10))

@@ -1,4 +1,4 @@
-/** `_users` that others than server admins may write: CouchDB lets its admins open it so. */
+/** A `_users` database that other users may write. CouchDB lets server admins configure this. */
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { warnOfOpenUsers } from '../../sidecar/databases/prepare.ts'
@@ -10,7 +10,7 @@ interface Line {
   readonly reasons: readonly string[]
 }
 
-test('_users that is not for server admins alone is warned of, with what others may do', async () => {
+test('a warning lists what other users may do if _users is open to more than server admins', async () => {
   needs('private server')
   const server = await startPrivateCouch()
   onTestFinished(() => server.stop())

@@ -13,7 +13,7 @@ const timeout = { afterMs: 1000, next: 'late' }
 const paid = (control: Control<Machines>) => control.safe('order', 'paid', (doc) => Promise.resolve(doc))
 const late = (control: Control<Machines>) => control.safe('order', 'late', (doc) => Promise.resolve(doc))
 
-test('checkpoints belong to those who look for the same, in any order', () => {
+test('workers with the same states share their checkpoints, in any order of registration', () => {
   const machines: Machines = { order: { paid: { mode: 'safe' }, late: { mode: 'safe' } } }
   const both = ownerFor(machines, (control) => (paid(control), late(control)))
   expect(ownerFor(machines, (control) => (late(control), paid(control)))).toBe(both)
@@ -21,7 +21,7 @@ test('checkpoints belong to those who look for the same, in any order', () => {
   expect(ownerFor(longer)).toBe(ownerFor({ order: { paid: { timeout }, late: {} } }))
 })
 
-test('a worker that looks for more has checkpoints of its own', () => {
+test('a worker that looks for more documents has its own checkpoints', () => {
   const ended: Machines = { order: { paid: { mode: 'safe', timeout }, late: {} } }
   const endless: Machines = { order: { paid: { mode: 'safe' }, late: {} } }
   const resolver = (control: Control<Machines>) => control.resolve('order', ({ ours }) => ours)

@@ -1,4 +1,4 @@
-/** Handlers that are paused, in databases that are visited: none is kept open, and all are visited when they go on. */
+/** Paused handlers in visited databases. No visit stays open, and all databases are visited after the pause. */
 import pino from 'pino'
 import { onTestFinished, expect, test } from 'vitest'
 import { systemClock } from '../../sidecar/core/clock.ts'
@@ -8,7 +8,7 @@ import { eventually } from '../support/eventually.ts'
 import { createPrefix, make, order, startVisits, stateOf } from './rig.ts'
 
 const PAUSED = { 'order/paid': { paused: true } }
-/** Only events bring a visit, after the first look. */
+/** After the first listing of databases, only events start a visit. */
 const HARDLY = [600_000, 600_000] as const
 
 function createLimits(prefix: string) {
@@ -20,7 +20,7 @@ function createLimits(prefix: string) {
   })
 }
 
-test('what comes during a pause is handled after it, also where the sidecar was started again', async () => {
+test('documents that arrive during a pause are handled after it, also after a restart', async () => {
   const prefix = createPrefix()
   const limits = createLimits(prefix)
   const first = startVisits(prefix, { lookAgainMs: HARDLY, limits })
@@ -62,7 +62,7 @@ test('what comes during a pause is handled after it, also where the sidecar was 
   }
 })
 
-test('what comes during a pause into a state that ends is handled after it, and not only ended', async () => {
+test('a document that arrives during a pause in a state with a timeout is handled after the pause', async () => {
   const prefix = createPrefix()
   const limits = createLimits(prefix)
   const machines = {

@@ -16,10 +16,10 @@ import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../support/couc
 import { answerOf } from '../support/answers.ts'
 
 export interface RigOptions extends Partial<ServeOptions> {
-  /** By which the server is reached. */
+  /** The URL of the server or of a proxy before it. */
   readonly by?: string
   readonly url?: string
-  /** Default: a paid order becomes an invoiced one. */
+  /** By default, no machines and one handler that invoices paid orders. */
   readonly machines?: Machines
   readonly register?: (control: Control<Machines>, handled: string[]) => void
 }
@@ -30,7 +30,7 @@ const invoice = (control: Control<Machines>, handled: string[]) =>
     return Promise.resolve({ ...doc, state: 'invoiced' })
   })
 
-/** A name for databases of one test, which are removed after it. */
+/** Returns a name prefix for the databases of one test. The databases are deleted after the test. */
 export function createPrefix(): string {
   const prefix = uniqueName('visited')
   onTestFinished(async () => {
@@ -41,12 +41,12 @@ export function createPrefix(): string {
   return prefix
 }
 
-/** Of the only worker. */
+/** The partitioning of a single worker. */
 const undivided: Partitioning = {
   ...{ of: () => everything, whole: () => everything, known: Promise.resolve(), onChange: () => undefined },
 }
 
-/** Serves a control database and those of a glob, until the end of the test. */
+/** Serves a control database and the databases of a glob until the end of the test. */
 export function startVisits(
   prefix: string,
   { url = couchUrl(), by = url, machines = {}, register = invoice, ...own }: RigOptions = {},
@@ -75,7 +75,7 @@ export function startVisits(
       random,
       log,
       reads: 32,
-      areTold: () => true,
+      hasDatabaseEvents: () => true,
     },
     mailer: { forEntry: ({ done }) => ({ done, send: () => Promise.reject(new Error('no mail in this test')) }) },
     workers: createRegistry({ database: seen.db(controlDb), events, clock, random, log }),
@@ -104,7 +104,7 @@ export function startVisits(
 
 export type Rig = ReturnType<typeof startVisits>
 
-/** Makes databases of these names. */
+/** Creates databases with these names. */
 export async function make(rig: Pick<Rig, 'couch'>, ...names: string[]): Promise<Database[]> {
   const made = names.map((name) => rig.couch.db(name))
   for (const database of made) await database.create()

@@ -10,7 +10,7 @@ import { createPrefix, make, order, startVisits } from './rig.ts'
 
 const SOON = [300, 300] as const
 
-test('a database that is named is followed and waited for; those that a glob matches come and go', async () => {
+test('the sidecar follows and awaits a named database, and databases of a glob come and go', async () => {
   const prefix = createPrefix()
   const [named, first, second] = [`${prefix}-named`, `${prefix}-db-a`, `${prefix}-db-b`]
   const rig = startVisits(prefix, { databases: [named, `${prefix}-db-*`], lookAgainMs: SOON })
@@ -35,14 +35,14 @@ test('a database that is named is followed and waited for; those that a glob mat
   await eventually(() => expect(handled).toContain('n1'))
   await eventually(() => expect([...engines.keys()].sort()).toEqual([controlDb, named].sort()), { within: 10_000 })
   expect(problemsOf(engines)).toEqual([])
-  await deleteDb(controlDb) // it is named, not matched: waited for
-  await sleep(1000) // several looks
+  await deleteDb(controlDb) // a named database: the sidecar waits for it
+  await sleep(1000) // several listings
   await couch.db(second).put(order('b2'))
   await eventually(() => expect(handled).toContain('b2'))
   expect(engines.has(controlDb)).toBe(true)
 }, 60_000)
 
-test('databases in the same trouble are named together, with what it means', () => {
+test('the health report groups databases with the same problem and explains the problem', () => {
   const saying =
     (trouble: CouchErrorCode | undefined, following = false) =>
     (database: string) =>

@@ -1,4 +1,4 @@
-/** A stop while handlers run in databases of a glob. */
+/** A stop while handlers run in visited databases. */
 import { expect, test } from 'vitest'
 import { createLatch, docstateIn } from '../docstate/rig.ts'
 import { createTestCouch } from '../support/couchdb.ts'
@@ -10,7 +10,7 @@ import { createPrefix, make, order, startVisits, stateOf, type RigOptions } from
 const SOON = [300, 300] as const
 const NEVER = new Promise<void>(() => undefined)
 
-/** Unsafe handlers, one at a time in each database, of orders and of bills: those are parked when they are lost. */
+/** Registers unsafe handlers with concurrency 1. A lost order is retried, and a lost bill is parked. */
 const waiting =
   (until: Promise<void>): NonNullable<RigOptions['register']> =>
   (control, handled) => {
@@ -50,10 +50,10 @@ test('handlers that end within the grace period are saved before the stop is don
 
   const next = startVisits(prefix, { worker: 'next', lookAgainMs: SOON, register: waiting(Promise.resolve()) })
   await eventually(() => expect(next.handled).toEqual(['too-late']))
-  expect(requests.count).toBe(count) // the first has asked for nothing since
+  expect(requests.count).toBe(count) // the stopped worker has sent no request since
 })
 
-test('what does not end is given up as onLost says, and another worker goes on', async () => {
+test('a handler that does not end is given up according to onLost, and another worker continues', async () => {
   const prefix = createPrefix()
   const [a, b] = await makeTwo(prefix)
   const first = startVisits(prefix, { graceMs: 200, lookAgainMs: SOON, register: waiting(NEVER) })
@@ -69,7 +69,7 @@ test('what does not end is given up as onLost says, and another worker goes on',
   expect(next.handled).toEqual(['o'])
 })
 
-test('documents that wait for their turn are given back untouched, and another worker takes them at once', async () => {
+test('a stop releases waiting documents unchanged, and another worker takes them at once', async () => {
   const prefix = createPrefix()
   const databases = await makeTwo(prefix)
   const docs = Array.from({ length: 10 }, (_, i) => JSON.stringify(order(`o${i}`)))

@@ -1,10 +1,10 @@
-/** Documents in states that no machine declares, in databases that are visited: known without asking idle ones. */
+/** Documents in undeclared states in visited databases. The count needs no request to idle databases. */
 import { expect, test } from 'vitest'
 import type { Machines } from '../../ddocs/machine.ts'
 import { eventually } from '../support/eventually.ts'
 import { createPrefix, make, order, startVisits, type Rig } from './rig.ts'
 
-/** Only events bring a visit, after the first look. */
+/** After the first listing of databases, only events start a visit. */
 const HARDLY = [600_000, 600_000] as const
 const before: Machines = { order: { paid: { mode: 'safe', next: { invoiced: 'sidecar' } }, invoiced: {}, held: {} } }
 const renamed: Machines = { order: { paid: { mode: 'safe', next: { invoiced: 'sidecar' } }, invoiced: {}, kept: {} } }
@@ -15,7 +15,7 @@ const counted = (rig: Rig, prefix: string) =>
   Object.fromEntries(rig.databaseCounters.all.get(`${prefix}-db-*`)!.undeclared)
 const held = (count: number) => [{ type: 'order', state: 'held', count }]
 
-test('a renamed state is found in the databases that have documents in it, also after a restart', async () => {
+test('documents in an undeclared state are counted for each database, also after a restart', async () => {
   const prefix = createPrefix()
   const [a, b] = [`${prefix}-db-a`, `${prefix}-db-b`]
   const first = startVisits(prefix, { machines: before, lookAgainMs: HARDLY })
@@ -47,7 +47,7 @@ test('a renamed state is found in the databases that have documents in it, also 
   await atRest(rig, 2)
 })
 
-test('a state that is said to be renamed is, also in databases in which nothing changes', async () => {
+test('a declared rename of a state also applies in databases without changes', async () => {
   const prefix = createPrefix()
   const name = `${prefix}-db-a`
   const first = startVisits(prefix, { machines: before, lookAgainMs: HARDLY })

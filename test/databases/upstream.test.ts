@@ -1,4 +1,4 @@
-/** Databases of a glob, with those who tell of them in earnest: what happens is written down, read, and visited. */
+/** Visited databases with the real source of events: each change is written, read and visited. */
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../sidecar/core/clock.ts'
@@ -9,10 +9,10 @@ import { couchUrl, createTestCouch, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { createPrefix, make, order, startVisits } from './rig.ts'
 
-/** Nobody looks at all databases a second time. */
+/** Prevents a second listing of all databases during the test. */
 const HARDLY = [600_000, 600_000] as const
 
-/** Tells of all databases of this server, as a sidecar does; resolves when it does. */
+/** Publishes the events of all databases of this server, as a sidecar does. */
 async function startTelling(url: string): Promise<Events> {
   const log = pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' })
   const writing = startGlobalChanges({ url })
@@ -29,7 +29,7 @@ async function startTelling(url: string): Promise<Events> {
 }
 
 test.each(['no feed of all databases', 'a feed of all databases'])(
-  'with %s, a new database is visited at once, and so is one that has changed',
+  'with %s, new databases and changed databases are visited at once',
   async (kind) => {
     if (kind.startsWith('a ')) needs('private server')
     const url = kind.startsWith('a ') ? (await startServerWithFeed()).url : couchUrl()

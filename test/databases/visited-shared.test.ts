@@ -8,7 +8,7 @@ import { createPrefix, make, order, startVisits, stateOf, type Rig } from './rig
 
 const SOON = [300, 300] as const
 
-/** Visits by a worker that knows the others by their membership, until it leaves. */
+/** Starts visits by a worker that shares the databases with other members until it leaves. */
 async function startMember(prefix: string, members: Awaited<ReturnType<typeof freshDb>>, worker: string) {
   const registry = startRegistry(members)
   const leaving = new AbortController()
@@ -47,7 +47,7 @@ const allAtRest = (rigs: readonly Rig[], databases: number) =>
     { within: 20_000 },
   )
 
-test('two workers divide the databases; when one leaves the other goes on from its checkpoints', async () => {
+test('two workers divide the databases, and when one leaves, the other continues from its checkpoints', async () => {
   const prefix = createPrefix()
   const members = await freshDb('members')
   const names = Array.from({ length: 6 }, (_, i) => `${prefix}-db-${i}`)
@@ -69,7 +69,7 @@ test('two workers divide the databases; when one leaves the other goes on from i
   await allAtRest([two], 6)
 }, 60_000)
 
-test('a document that is read while its database seems to be another worker’s is not left behind', async () => {
+test('a document read while its database belongs to another worker is still handled later', async () => {
   const prefix = createPrefix()
   let isOurs = true
   const part: Partition = { ...everything, isOurs: () => isOurs, isOursAnywhere: () => isOurs }
@@ -90,7 +90,7 @@ test('a document that is read while its database seems to be another worker’s 
   await eventually(async () => expect(await stateOf(database!, 'second')).toBe('invoiced'), { within: 10_000 })
 })
 
-test('three workers that all think everything is theirs run unsafe handlers once', async () => {
+test('three workers that all own every database run unsafe handlers once', async () => {
   const prefix = createPrefix()
   const rigs = ['one', 'two', 'three'].map((worker) =>
     startVisits(prefix, { worker, register: unsafely, lookAgainMs: SOON }),
@@ -107,7 +107,7 @@ test('three workers that all think everything is theirs run unsafe handlers once
   expect(all).toHaveLength(12)
 }, 60_000)
 
-test('CouchDB killed in the middle: everything is handled, once, when it is back', async () => {
+test('after CouchDB is killed and restarted, every document is handled once', async () => {
   needs('private server')
   const server = await startPrivateCouch()
   onTestFinished(() => server.stop())
@@ -115,7 +115,7 @@ test('CouchDB killed in the middle: everything is handled, once, when it is back
   const rig = startVisits(prefix, { url: server.url, register: unsafely, lookAgainMs: SOON })
   const databases = await make(rig, ...Array.from({ length: 10 }, (_, i) => `${prefix}-db-${i}`))
   for (let i = 0; i < 4; i++) for (const database of databases) await database.put(order(`${database.name}-${i}`))
-  for (const { name } of databases) rig.tell(name) // a look at all that takes long puts off the next one for longer
+  for (const { name } of databases) rig.tell(name) // a slow listing delays the next one
   await eventually(() => expect(rig.handled.length).toBeGreaterThan(5))
   await server.restart()
   await eventually(() => expect(rig.handled).toHaveLength(40), { within: 40_000 })

@@ -1,4 +1,4 @@
-/** Workers at different nodes of a cluster that all visit the same databases: nobody has told them whose these are. */
+/** Workers at different nodes of a cluster that all visit the same databases, without partitioning. */
 import { expect, onTestFinished, test } from 'vitest'
 import { watchClaims, untilSettled } from '../docstate/claims/watched-claims.ts'
 import { installDocstate } from '../docstate/install.ts'
@@ -9,14 +9,14 @@ import { amount, thoroughTest } from '../support/thorough.ts'
 import { make, order, startVisits, type RigOptions } from './rig.ts'
 
 const SOON = [300, 300] as const
-/** Few at a time are claimed by all workers at the same time. */
+/** A small batch makes all workers claim the same documents at the same time. */
 const TOGETHER = 10
 const CONTESTED = amount(15, 150)
-/** Of so many claims at least nobody knew at once whose the document was. */
+/** The test needs at least this many claims below the quorum. */
 const BELOW_QUORUM = amount(2, 10)
 const timeout = 240_000
 
-/** A worker at each node, for two databases of one glob. */
+/** Starts a worker at each node for two databases of one glob. */
 async function startRace(cluster: CouchCluster) {
   const prefix = uniqueName('visited')
   const admins = cluster.nodes.map(({ url }) => createTestCouch({ url }))
@@ -45,7 +45,7 @@ async function startRace(cluster: CouchCluster) {
   for (const rig of rigs) await eventually(() => expect(rig.visited()).toMatchObject({ databases: 2, open: 0 }))
   let count = 0
 
-  /** So many in each database; tells all workers of them. */
+  /** Puts `more` documents into each database and sends an event to all workers. */
   async function put(more: number): Promise<void> {
     for (const until = count + more; count < until; count += TOGETHER) {
       const docs = Array.from({ length: TOGETHER }, (_, i) => JSON.stringify(order(`o${count + i}`)))

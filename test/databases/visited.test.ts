@@ -12,10 +12,10 @@ import { thoroughTest } from '../support/thorough.ts'
 import { createPrefix, make, order, startVisits, stateOf, type Rig } from './rig.ts'
 
 const SOON = [300, 300] as const
-/** Only events bring a visit, after the first look. */
+/** After the first listing of databases, only events start a visit. */
 const HARDLY = [600_000, 600_000] as const
 
-/** Nothing is under way in these databases; answers how many visits that took. The first look may have made some, too. */
+/** Waits until these databases are idle. Returns the number of visits, including those of the first listing. */
 async function untilRest(rig: Rig, { databases = 1, visitsBefore = 0 } = {}): Promise<number> {
   await eventually(() => {
     expect(rig.visited()).toMatchObject({ databases, open: 0, waiting: 0 })
@@ -24,14 +24,14 @@ async function untilRest(rig: Rig, { databases = 1, visitsBefore = 0 } = {}): Pr
   return rig.visited().visits
 }
 
-/** As after a failed try. */
+/** The fields of a document after a failed attempt. */
 const dueIn = (seconds: number) => ({
   docstate: { state: 'paid', attempts: 1, retry_at: isoTime(Date.now() + seconds * 1000) },
 })
 
 const placeOf = ({ table }: Rig, database: Database) => database.find(`_local/couchdb-sidecar:${ownerOf(table)}`)
 
-/** Not if the last read was of a cluster's copy that lagged behind: then a visit more is made. */
+/** True if the checkpoint is up to date. A lagging copy of a cluster costs one more visit. */
 async function isAtItsPlace(rig: Rig, database: Database): Promise<boolean> {
   const [place, info] = [await placeOf(rig, database), await database.info()]
   return place !== undefined && changesAt(seqFrom(place.seq as string)) === changesAt(info.update_seq)
@@ -41,7 +41,7 @@ const isOf = (name: string) => (request: SeenRequest) => request.path.startsWith
 const texts = (requests: readonly SeenRequest[]) =>
   requests.map(({ method, path }) => `${method} ${path.split('?')[0]}`)
 
-test('what an event tells of is handled, and nothing is open afterwards', async () => {
+test('a document named by an event is handled, and no visit stays open', async () => {
   const prefix = createPrefix()
   const proxy = await startFaultyProxy()
   const name = `${prefix}-db-a`
@@ -56,9 +56,9 @@ test('what an event tells of is handled, and nothing is open afterwards', async 
   const visitsBefore = await untilRest(rig)
   const asked = texts(proxy.requests.filter(isOf(name)).slice(before))
   expect(asked.filter((text) => text.includes('_changes')).length).toBeLessThanOrEqual(2)
-  expect(asked.filter((text) => text.startsWith('PUT'))).toHaveLength(1) // the place
+  expect(asked.filter((text) => text.startsWith('PUT'))).toHaveLength(1) // the checkpoint
   const after = proxy.requests.filter(isOf(name)).length
-  rig.tell(name) // its own write
+  rig.tell(name) // the event of the sidecar's own write
   await untilRest(rig, { visitsBefore })
   expect(texts(proxy.requests.filter(isOf(name)).slice(after))).toEqual([`GET /${name}/_changes`])
 })
@@ -82,7 +82,7 @@ test('a visit does not end while an answer is under way', async () => {
   await eventually(() => expect(rig.visited()).toMatchObject({ open: 0, waiting: 0 }))
 })
 
-test('what no event tells of a sweep finds', async () => {
+test('a listing finds a change that no event reports', async () => {
   const prefix = createPrefix()
   const rig = startVisits(prefix, { lookAgainMs: SOON })
   const [a] = await make(rig, `${prefix}-db-a`)
@@ -91,7 +91,7 @@ test('what no event tells of a sweep finds', async () => {
   await eventually(async () => expect(await stateOf(a!, 'one')).toBe('invoiced'))
 })
 
-test('while nothing happens nothing is asked of a database, and nothing is written', async () => {
+test('idle databases get no requests and no writes', async () => {
   const prefix = createPrefix()
   const proxy = await startFaultyProxy()
   const rig = startVisits(prefix, { by: proxy.url, lookAgainMs: SOON })
@@ -108,7 +108,7 @@ test('while nothing happens nothing is asked of a database, and nothing is writt
   expect(texts(asked.filter(({ path }) => names.some((name) => path.startsWith(`/${name}/`))))).toEqual([])
 })
 
-test('after a restart databases that are as they were cost one read each, and what has come is handled', async () => {
+test('after a restart, unchanged databases cost one read each, and new documents are handled', async () => {
   const prefix = createPrefix()
   const names = Array.from({ length: 5 }, (_, i) => `${prefix}-db-${i}`)
   const first = startVisits(prefix, { lookAgainMs: SOON })
@@ -133,7 +133,7 @@ test('after a restart databases that are as they were cost one read each, and wh
 })
 
 thoroughTest(
-  'a document is looked at when its time comes, with nothing open meanwhile',
+  'a document is handled when it is due, and no visit stays open until then',
   async () => {
     const prefix = createPrefix()
     const name = `${prefix}-db-a`
@@ -150,7 +150,7 @@ thoroughTest(
   40_000,
 )
 
-test('a database that was deleted and made again is read from its start, and one that is gone is forgotten', async () => {
+test('a recreated database is read from its start, and a deleted database is forgotten', async () => {
   const prefix = createPrefix()
   const name = `${prefix}-db-a`
   const rig = startVisits(prefix, { lookAgainMs: SOON })
@@ -159,7 +159,7 @@ test('a database that was deleted and made again is read from its start, and one
   await eventually(() => expect(rig.handled).toHaveLength(5))
   await eventually(() => expect(rig.visited()).toMatchObject({ open: 0, waiting: 0 }))
   await deleteDb(name)
-  await sleep(1100) // or both would have been made in the same second
+  await sleep(1100) // CouchDB stores the creation time in seconds, so the two databases need different ones
   await make(rig, name)
   await a!.put(order('second'))
   rig.tell(name, 'created')
@@ -168,7 +168,7 @@ test('a database that was deleted and made again is read from its start, and one
   await eventually(() => expect(rig.visited()).toMatchObject({ databases: 0, open: 0, waiting: 0 }))
 })
 
-test('a slow handler in some databases, and a database that cannot be read, hold up no other', async () => {
+test('slow handlers and an unreadable database do not delay other databases', async () => {
   const prefix = createPrefix()
   const proxy = await startFaultyProxy()
   proxy.plan(({ path }) => (path.startsWith(`/${prefix}-db-broken/_changes`) ? refuse(500) : undefined))
@@ -191,7 +191,7 @@ test('a slow handler in some databases, and a database that cannot be read, hold
   await eventually(() => expect(rig.handled).toHaveLength(6))
 })
 
-test('a busy database does not starve the others: pages of all are read in turn', async () => {
+test('a busy database does not starve the others, because pages of all databases are read in turn', async () => {
   const prefix = createPrefix()
   const proxy = await startFaultyProxy()
   const rig = startVisits(prefix, { by: proxy.url, lookAgainMs: HARDLY, reads: 1 })
@@ -213,7 +213,7 @@ test('a busy database does not starve the others: pages of all are read in turn'
   await eventually(() => expect(rig.handled).toHaveLength(1001), { within: 40_000 })
 }, 60_000)
 
-test('what is due later is not forgotten when something else happens meanwhile, nor over a restart', async () => {
+test('a document that is due later is handled after other visits and a restart', async () => {
   const prefix = createPrefix()
   const name = `${prefix}-db-a`
   const first = startVisits(prefix, { lookAgainMs: HARDLY })

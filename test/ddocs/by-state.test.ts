@@ -6,7 +6,7 @@ const at = '2026-01-01T00:00:00.000Z'
 const later = '2026-01-02T00:00:00.000Z'
 const claim = { worker: 'a', token: 'b', at, lease_ms: 1000 }
 
-/** `docstate` of a document of type `t` in state `s`, and what the view says of it: status and time. */
+/** `docstate` of a document of type `t` in state `s`, and the status and time in the view's row. */
 const rows: readonly [string, unknown, string, string | null][] = [
   ['nothing', undefined, 'ready', null],
   ['the entry only', { state: 's', entry: '1-a', attempts: 1 }, 'ready', null],
@@ -39,7 +39,7 @@ const rows: readonly [string, unknown, string, string | null][] = [
   ['an array', ['s'], 'ready', null],
 ]
 
-test('the view has a row for each document with a type and a state, whatever else is in it', async () => {
+test('the view has a row for each document with a type and a state, with any docstate', async () => {
   const db = await guardedDb()
   const docs = rows.map(([_id, docstate]) => ({ _id, type: 't', state: 's', error: { at }, docstate }))
   const stateless = [

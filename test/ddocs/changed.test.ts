@@ -4,8 +4,8 @@ import { createUser } from './users.ts'
 
 const at = '2026-01-01T00:00:00.000Z'
 
-describe('a device that is there', () => {
-  /** The device as the sidecar left it, and what a client makes of it. */
+describe('changes to an existing device', () => {
+  /** Writes a client's change to a device as the sidecar left it. */
   async function change(stored: Record<string, unknown>, changes: Record<string, unknown>): Promise<string> {
     const db = await guardedDb()
     const { couch } = await createUser()
@@ -25,7 +25,7 @@ describe('a device that is there', () => {
     ['with all that was there', {}],
     ['without what only the sidecar writes', { confirmation: undefined, owner_role: undefined }],
     ['under another name', { name: 'tablet' }],
-  ])('asks for another mail %s', async (_, changes) => {
+  ])('a client may request another mail %s', async (_, changes) => {
     expect(await change(waiting, { ...again, ...changes })).toBe('fine')
   })
 
@@ -50,22 +50,22 @@ describe('a device that is there', () => {
     ],
     ['as another type', { type: 'confirm', state: 'clicked' }, 'a device document keeps its type'],
     ['as no type', { type: undefined }, 'expected a document of type'],
-  ])('does not ask for another mail %s', async (_, changes, reason) => {
+  ])('a client may not request another mail %s', async (_, changes, reason) => {
     expect(await change(waiting, { ...again, ...changes })).toContain(reason)
   })
 
-  test('may ask for another mail with what is left of the state it was in', async () => {
+  test('a client may request another mail with the docstate of the state it leaves', async () => {
     expect(await change(waiting, { ...again, docstate: waiting.docstate })).toBe('fine')
   })
 
-  test('is not written by a client while a worker has it', async () => {
+  test('a client may not write a device that a worker has claimed', async () => {
     const held = { docstate: { state: 'new', claim: { worker: 'a', token: 'b', at, lease_ms: 1000 } } }
     expect(await change(held, again)).toBe('this document is being handled; try again shortly')
     const remnant = { docstate: { ...held.docstate, state: 'confirming' } }
     expect(await change(remnant, again)).toBe('fine')
   })
 
-  test('is deleted by an admin only', async () => {
+  test('only an admin may delete a device', async () => {
     expect(await change({}, { _deleted: true })).toContain('deleted by an admin only')
     const db = await guardedDb()
     const { couch } = await createUser()
@@ -79,7 +79,7 @@ describe('a device that is there', () => {
     expect(await db.find('d')).toBeUndefined()
   })
 
-  test('does not make somebody else its owner', async () => {
+  test('a device’s owner may not change, and only the owner revokes it', async () => {
     const db = await guardedDb()
     const device = await createUser()
     const other = await createUser(['thief'])
@@ -95,7 +95,7 @@ describe('a device that is there', () => {
   })
 })
 
-describe('by replication', () => {
+describe('device documents by replication', () => {
   test('a branch beside the history of a device is refused', async () => {
     const db = await guardedDb()
     const { couch } = await createUser()
@@ -122,10 +122,10 @@ describe('by replication', () => {
   })
 })
 
-describe('in a database of somebody else', () => {
+describe('documents of other databases', () => {
   const machines = { order: { paid: { mode: 'safe', create: 'client', next: { paid: 'client' } } } } as const
 
-  test('docstate is forged on no document, of whatever type', async () => {
+  test('a client may not forge docstate on a document of any type', async () => {
     const db = await guardedDb(machines)
     const { couch } = await createUser()
     const docstate = { state: 'a', handled: at }
@@ -138,7 +138,7 @@ describe('in a database of somebody else', () => {
     expect(await tryPut(couch, db, { ...note, docstate: { handled: at, state: 'a' }, text: 'edited' })).toBe('fine')
   })
 
-  test('a document of no declared type is deleted by anybody, and becomes a declared one only as a new one would', async () => {
+  test('anyone may delete an undeclared document; turning it into a declared one follows the rules for new documents', async () => {
     const db = await guardedDb({ order: { paid: { create: 'client', next: { done: 'sidecar' } }, done: {} } })
     const { couch } = await createUser()
     const note = { _id: 'note', type: 'note' }

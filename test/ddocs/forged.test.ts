@@ -6,7 +6,7 @@ import { createUser, setSecurity } from './users.ts'
 const at = '2026-01-01T00:00:00.000Z'
 const long = 'x'.repeat(1_000_000)
 
-/** A document of a client, by its name, with the beginning of the reason. */
+/** A document of a client: its name, its fields, the start of the reason. */
 const forged: readonly [string, Record<string, unknown>, string][] = [
   ['no type', { owner: 'a@example.com' }, 'expected a document of type device or confirm, got type nothing'],
   ['another type', { type: 'channel' }, 'expected a document of type device or confirm'],
@@ -99,7 +99,7 @@ const forged: readonly [string, Record<string, unknown>, string][] = [
   ['a used confirmation', { ...newConfirm, state: 'used' }, 'a new confirm document begins in state clicked'],
 ]
 
-test(`each of ${forged.length} malformed and forged documents is refused with its reason`, async () => {
+test(`the guard refuses each of ${forged.length} malformed and forged documents with its reason`, async () => {
   const db = await guardedDb()
   const { couch } = await createUser()
   const docs = forged.map(([name, doc]) => ({ _id: name, ...doc }))
@@ -110,7 +110,7 @@ test(`each of ${forged.length} malformed and forged documents is refused with it
   for (const answer of answers.values()) expect(answer.length).toBeLessThan(1000)
 })
 
-test('each well-formed document is accepted from a member who is no admin', async () => {
+test('the guard accepts each well-formed document from a member who is no admin', async () => {
   const db = await guardedDb()
   const { name, couch } = await createUser()
   await setSecurity(createTestCouch(), db.name, { names: [name], roles: [] })

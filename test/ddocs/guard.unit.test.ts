@@ -33,13 +33,13 @@ test('a replicated document arrives as its first revision, and each change as th
   expect(refusal({ ...order, _revisions: 'garbage' })).toBeUndefined()
 })
 
-test('a document written over a deleted one is a new one', () => {
+test('a document written over a deleted one counts as new', () => {
   const deleted = { _id: 'o', _rev: '2-a', _deleted: true, type: 'order', state: 'closed' }
   expect(refusal(order, deleted)).toBeUndefined()
   expect(refusal({ ...order, state: 'closed' }, deleted)).toContain('begins in state paid')
 })
 
-test('what writes a state by the name it had writes it by the name it has', () => {
+test('a client may use the old and the new name of a renamed state', () => {
   const renaming = {
     bill: {
       overdue: { renamed: 'late' },
@@ -72,7 +72,7 @@ test('what writes a state by the name it had writes it by the name it has', () =
   expect(write(bill('paid'), held)).toContain('is being handled')
 })
 
-test('a document in a state that ends at a time of its own carries one', () => {
+test('a document whose state ends at its own time field must have a valid time', () => {
   const timed = {
     lesson: {
       planned: { create: 'client', next: { planned: 'client' }, timeout: { at: 'begins_at', next: 'begun' } },
@@ -103,11 +103,11 @@ test('a document in a state that ends at a time of its own carries one', () => {
   expect(write('soon', before)).toMatch(/^begins_at: /)
 })
 
-test('types are spoken of as people would', () => {
+test('error messages use the right article for a type', () => {
   expect(refusal({ ...order, state: 'lost' })).toMatch(/^an order document has one of the states/)
 })
 
-test('nobody without a name owns a document without an owner', () => {
+test('an anonymous user does not own a document without an owner', () => {
   const nobody = { db: 'orders', name: null, roles: [] as [] }
   const closing = { ...order, state: 'closed' }
   for (const user of [null, undefined, '']) {
@@ -116,11 +116,11 @@ test('nobody without a name owns a document without an owner', () => {
   expect(refusal({ ...closing, user: 'somebody' }, { ...order, user: 'somebody', _rev: '1-a' })).toBeUndefined()
 })
 
-test('what an owner may create, nobody may: a new document has no owner yet', () => {
+test('no client may create a document in a state that only owners may create', () => {
   expect(refusal({ ...order, state: 'closed' })).toContain('begins in state paid')
 })
 
-test('a document in a state that its machine does not have changes by an admin only', () => {
+test('only an admin may change a document in an unknown state', () => {
   expect(refusal(order, { ...order, state: 'lost', _rev: '1-a' })).toContain('may be written in state (none)')
 })
 
@@ -129,7 +129,7 @@ test('only server admins are admins', () => {
   expect(isAdmin({ db: 'd', name: '_admin', roles: ['admin'] })).toBe(false)
 })
 
-test('two values are the same whatever the order of their keys', () => {
+test('the order of keys does not matter when two values are compared', () => {
   expect(same({ a: 1, b: [1, { c: 2 }] }, { b: [1, { c: 2 }], a: 1 })).toBe(true)
   expect(same({ a: undefined }, {})).toBe(true)
   for (const [one, other] of [
@@ -144,7 +144,7 @@ test('two values are the same whatever the order of their keys', () => {
   }
 })
 
-test('what came is shown in a few characters, however much it was', () => {
+test('a value is quoted in a few characters, for any length', () => {
   expect([undefined, null, 1, 'a"', ['x'], { x: 1 }].map(quote)).toEqual([
     'nothing',
     'null',
@@ -168,7 +168,7 @@ const steps = {
 } as const
 const states = ['new', 'invite', 'active', 'paused', 'ended', 'locked'] as const
 
-test('several steps may arrive as one where they may, and never a step that a client cannot make', () => {
+test('several offline steps may arrive as one, if a client may make each of them', () => {
   const take = (from: string | undefined, to: string, mayHaveSteps: boolean, roles: string[] = [], start = 9) => {
     const sync = { _id: 's', type: 'sync', owner_role: 'owner-1' }
     const newDoc = { ...sync, state: to, _revisions: { start, ids: [] } }
@@ -178,7 +178,7 @@ test('several steps may arrive as one where they may, and never a step that a cl
   }
   const taken = (from: string | undefined, roles?: string[]) => states.filter((to) => take(from, to, true, roles))
   expect(states.filter((to) => take(undefined, to, true, [], 1))).toEqual(['new', 'ended'])
-  expect(taken(undefined)).toEqual(['new', 'active', 'paused', 'ended']) // there was something before, nobody knows what
+  expect(taken(undefined)).toEqual(['new', 'active', 'paused', 'ended']) // an earlier revision is unknown
   expect(taken('new')).toEqual(['new', 'ended'])
   expect(taken('invite')).toEqual(['new', 'active', 'paused', 'ended'])
   expect(taken('active')).toEqual(['new', 'active', 'paused', 'ended'])
@@ -188,14 +188,14 @@ test('several steps may arrive as one where they may, and never a step that a cl
   for (const from of [undefined, ...states]) for (const to of states) expect(take(from, to, false)).toBe(false)
 })
 
-test('what the sidecar wrote of the state that a document leaves may be written back, and nothing else of it', () => {
+test('a client may write back the docstate of the state it leaves, but no other docstate', () => {
   const handled = { state: 'paid', handled: '2026-01-01T00:00:00.000Z' }
   const before = { ...order, _rev: '1-a', user: 'somebody', docstate: handled }
   const taken = (change: object) => refusal({ ...before, ...change }, before) === undefined
   expect(taken({ state: 'closed' })).toBe(true)
   expect(taken({ state: 'closed', docstate: undefined })).toBe(true)
   expect(taken({ state: 'paid', docstate: undefined })).toBe(true)
-  expect(taken({ state: 'paid' })).toBe(false) // or it would not be handled again
+  expect(taken({ state: 'paid' })).toBe(false) // with the handled mark the entry would not be handled again
   expect(taken({ state: 'closed', docstate: { ...handled, handled: 'x' } })).toBe(false)
   expect(taken({ state: 'closed', docstate: { state: 'closed', handled: 'x' } })).toBe(false)
   const remnant = { ...before, state: 'closed' }

@@ -9,7 +9,7 @@ import type { Machines } from '../../ddocs/machine.ts'
 import { openToAll } from './users.ts'
 import { answerOf } from '../support/answers.ts'
 
-/** A control database with its own guard, a user's, or any database with the guard of these machines; open to everybody. */
+/** A control database with its guard, a user's database, or any database guarded by `machines`; open to everyone. */
 export async function guardedDb(
   machines?: Machines,
   kind: 'control' | 'user' | 'docstate' = machines ? 'docstate' : 'control',
@@ -22,7 +22,7 @@ export async function guardedDb(
   return db
 }
 
-/** `fine`, or the reason of the refusal. Any other answer than these two is thrown. */
+/** `fine`, or the reason of the refusal. Throws any other answer. */
 export async function tryPut(couch: Couch, db: Database, doc: Doc): Promise<string> {
   try {
     await couch.db(db.name).put(doc)
@@ -33,7 +33,7 @@ export async function tryPut(couch: Couch, db: Database, doc: Doc): Promise<stri
   }
 }
 
-/** As `tryPut`, for many documents at once; by id. `new_edits: false` writes as replication does. */
+/** As `tryPut`, for many documents; answers by id. `new_edits: false` writes as replication does. */
 export async function tryBulk(
   couch: Couch,
   db: Database,
@@ -63,7 +63,7 @@ export const newConfirm = {
   confirm_code: 'abcdefghijklmnopqrstuv',
 }
 
-/** Credentials that a device brought. */
+/** Credentials of a device that brings its own. */
 export const hash = {
   password_scheme: 'pbkdf2',
   pbkdf2_prf: 'sha256',

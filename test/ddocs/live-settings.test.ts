@@ -80,19 +80,19 @@ const refused: readonly [string, Record<string, unknown>, string][] = [
   ],
 ]
 
-test.each(accepted)('an admin sets a part with %s', async (_, fields) => {
+test.each(accepted)('an admin may write settings with %s', async (_, fields) => {
   const db = await guardedDb()
   expect(await tryPut(createTestCouch(), db, { _id, ...fields })).toBe('fine')
 })
 
-test('settings that nobody could follow are refused to admins too, each with its reason', async () => {
+test('invalid settings are refused to admins too, each with its reason', async () => {
   const db = await guardedDb()
   const answers = await Promise.all(refused.map(([, doc]) => tryPut(createTestCouch(), db, { _id, ...doc })))
   refused.forEach(([title, , reason], index) => expect(answers[index], title).toContain(reason))
   expect(await db.withPrefix('config:')).toEqual([])
 })
 
-test('by replication, and in a bulk, they are refused as well', async () => {
+test('invalid settings are refused by replication and in a bulk, too', async () => {
   const db = await guardedDb()
   const couch = createTestCouch()
   const wrong = { _id, update_db: 'off' }
@@ -103,7 +103,7 @@ test('by replication, and in a bulk, they are refused as well', async () => {
   expect((await tryBulk(couch, db, [right], { new_edits: false })).get(_id)).toBe('fine')
 })
 
-test('an admin changes settings and deletes them, also those of an unknown part', async () => {
+test('an admin may change and delete settings, also those of an unknown part', async () => {
   const db = await guardedDb()
   const couch = createTestCouch()
   const first = await db.put({ _id, update_db: false })
@@ -114,7 +114,7 @@ test('an admin changes settings and deletes them, also those of an unknown part'
   expect(await tryPut(couch, db, { _id, max_event_delay: 50 })).toBe('fine')
 })
 
-test('nobody else sets anything', async () => {
+test('only a server admin may write settings', async () => {
   const db = await guardedDb()
   const _rev = await db.put({ _id, max_event_delay: 50 })
   const head = await createUser()
@@ -133,7 +133,7 @@ test('nobody else sets anything', async () => {
   expect(await db.get(_id)).toEqual({ _id, _rev, max_event_delay: 50 })
 })
 
-test('every default can be written, and no number is so large that a timer would not keep it', () => {
+test('every default is valid, and the largest number fits a timer', () => {
   for (const part of parts) {
     const defaults = Object.entries<LiveSetting>(liveSettings[part]).map(([key, setting]) => [key, setting.default])
     expect(settingsFaults({ _id: settingsId(part), ...(Object.fromEntries(defaults) as object) })).toEqual([])

@@ -3,7 +3,7 @@ import { defineMachines, type HandledState, type Machine, type NextState } from 
 import { controlMachines, userMachines, type ControlMachines } from '../../ddocs/machines.ts'
 import { createControl } from '../../sidecar/docstate/control.ts'
 
-test('a handler returns a state that the table lets the sidecar write, or its own', () => {
+test('a handler may return only states that the table lets the sidecar write, or its own', () => {
   expectTypeOf<NextState<ControlMachines, 'device', 'new'>>().toEqualTypeOf<
     'new' | 'confirming' | 'confirmed' | 'error'
   >()
@@ -19,7 +19,7 @@ test('a handler returns a state that the table lets the sidecar write, or its ow
   expect(control.registrations).toHaveLength(3)
 })
 
-test('a handler is of the mode that the table declares, for a state that it declares', () => {
+test('a handler may register only for a declared state, in its declared mode', () => {
   expectTypeOf<HandledState<ControlMachines, 'device', 'safe'>>().toEqualTypeOf<
     'confirmed' | 'active' | 'revoked' | 'forgotten'
   >()
@@ -34,7 +34,7 @@ test('a handler is of the mode that the table declares, for a state that it decl
   expect(() => control.safe('gadget', 'new', () => Promise.resolve())).toThrow('expected a type that has a machine')
 })
 
-test('a table whose targets are not declared does not compile', () => {
+test('a table with an undeclared target does not compile', () => {
   defineMachines({ order: { paid: { next: { invoiced: 'sidecar' } }, invoiced: {} } })
   // @ts-expect-error no state "invoicd"
   defineMachines({ order: { paid: { next: { invoicd: 'sidecar' } }, invoiced: {} } })
@@ -43,9 +43,9 @@ test('a table whose targets are not declared does not compile', () => {
   defineMachines({ order: { paid: { renamed: 'settled' }, settled: {} } })
   // @ts-expect-error no state "setled"
   defineMachines({ order: { paid: { renamed: 'setled' }, settled: {} } })
-  // @ts-expect-error "paid" is not its name any more
+  // @ts-expect-error "paid" is an old name
   defineMachines({ order: { paid: { renamed: 'settled' }, settled: {}, open: { next: { paid: 'client' } } } })
-  // @ts-expect-error nobody is called "anyone"
+  // @ts-expect-error no writer "anyone"
   defineMachines({ order: { paid: { next: { paid: 'anyone' } } } })
 })
 

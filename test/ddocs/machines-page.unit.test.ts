@@ -6,8 +6,8 @@ import { renderMachines } from '../../tools/render-machines.ts'
 
 const page = new URL('../../docs/machines.md', import.meta.url).pathname
 
-/** `npm run docs:machines` runs this with `--update`. */
-test('docs/machines.md shows the machines as they are', async () => {
+/** `npm run docs:machines` runs this test with `--update`. */
+test('docs/machines.md matches the machines in the code', async () => {
   const text = await format(
     renderMachines({ 'the control database': controlMachines, "a user's control database": userMachines }),
     { ...(await resolveConfig(page)), filepath: page },

@@ -8,11 +8,11 @@ const device = { _id: 'phone', type: 'device', state: 'new', owner: 'ann@example
 test.each([
   ...['Ann’s phone', 'iPhone 12.5', 'Mr. Smith', 'and so on...', 'Ann @', 'v1.2', 'Büro 3', '電話', 'א 12', '🐧'],
   ...['C. & A.', 'A/B', 'at 10:30', '50 % off', 'data: none'].slice(0, 4),
-])('a name is a name: %s', (name) => {
+])('an ordinary name is accepted: %s', (name) => {
   expect(faultsOf(name, '7391')).toEqual([])
 })
 
-describe('a name in which stands', () => {
+describe('a name with a link, an address or a code', () => {
   test.each([
     ...[
       'http://evil',
@@ -33,13 +33,16 @@ describe('a name in which stands', () => {
       'see evil.com/x',
       'javascript:alert(1)',
     ],
-  ])('a link is refused: %s', (name) => {
+  ])('a name with a link is refused: %s', (name) => {
     expect(faultsOf(name)).toEqual([expect.stringMatching(/^name: expected no link/)])
   })
 
-  test.each(['eve@evil', 'eve＠evil', 'eve @ evil', 'call eve@example.com'])('an address is refused: %s', (name) => {
-    expect(faultsOf(name)).toEqual([expect.stringMatching(/^name: expected no link and no address/)])
-  })
+  test.each(['eve@evil', 'eve＠evil', 'eve @ evil', 'call eve@example.com'])(
+    'a name with an address is refused: %s',
+    (name) => {
+      expect(faultsOf(name)).toEqual([expect.stringMatching(/^name: expected no link and no address/)])
+    },
+  )
 
   test.each([
     ...[
@@ -56,16 +59,16 @@ describe('a name in which stands', () => {
       '𝟏𝟐𝟑𝟒',
     ],
     ...['¹²³⁴', 'no 0912345'],
-  ])('the code is refused: %s', (name) => {
+  ])('a name with the device code is refused: %s', (name) => {
     expect(faultsOf(name, '1234')).toEqual(['name: expected a name without the device_code'])
   })
 
-  test.each(['it is ABCD', 'a.b-c d', 'Ａｂｃｄ'])('the code in letters is refused: %s', (name) => {
+  test.each(['it is ABCD', 'a.b-c d', 'Ａｂｃｄ'])('a name with a device code of letters is refused: %s', (name) => {
     expect(faultsOf(name, 'abcd')).toContain('name: expected a name without the device_code')
   })
 })
 
-test('the code is no word of what else the mail shows', () => {
+test('a device code that appears as a word in the address or the id is refused', () => {
   for (const fields of [{ owner: 'ann+1234@example.com' }, { _id: 'code-1234' }, { owner: 'a.１２３４@example.com' }])
     expect(deviceFaults({ ...device, ...fields })).toEqual([
       expect.stringMatching(/^device_code: expected one that is no/),
@@ -73,7 +76,7 @@ test('the code is no word of what else the mail shows', () => {
   expect(deviceFaults({ ...device, _id: '51234f', owner: 'ann12345@example.com' })).toEqual([])
 })
 
-test('a device that was registered under such a name may go on', () => {
+test('a device registered earlier under a refused name may still change state', () => {
   expect(deviceFaults({ ...device, name: 'node.js' })).toHaveLength(1)
   for (const state of ['confirming', 'active', 'revoked'])
     expect(deviceFaults({ ...device, name: 'node.js', state })).toEqual([])

@@ -1,10 +1,10 @@
-/** What a stranger can reach who may write into the control database, and replicate into it. */
+/** What a stranger can change with write and replication access to the control database. */
 import { expect, test } from 'vitest'
 import { createTestCouch } from '../support/couchdb.ts'
 import { guardedDb, newConfirm, newDevice, tryBulk, tryPut } from './guarded-db.ts'
 import { createUser } from './users.ts'
 
-test('a stranger’s branch of a device does not grow until it is the longest', async () => {
+test('a stranger’s branch of a device cannot grow and become the winner', async () => {
   const db = await guardedDb()
   const { couch } = await createUser()
   let rev = await db.put({ _id: 'd', ...newDevice })
@@ -16,11 +16,11 @@ test('a stranger’s branch of a device does not grow until it is the longest', 
   const revisions = { start: 1, ids: ['f'.repeat(32)] }
   await tryBulk(couch, db, [{ ...mine, _rev: branch, _revisions: revisions }], { new_edits: false })
   const answer = await tryPut(couch, db, { ...mine, _rev: branch })
-  expect(answer).toMatch(/has not seen this device yet|in state active/) // pouchdb-server asks about the winner
+  expect(answer).toMatch(/has not seen this device yet|in state active/) // pouchdb-server checks the winner
   expect(await db.get('d')).toMatchObject({ _rev: rev, state: 'active', owner: newDevice.owner })
 })
 
-test('a stranger does not write over what is the sidecar’s own, nor take its names', async () => {
+test('a stranger can neither overwrite the sidecar’s documents nor use their ids', async () => {
   const db = await guardedDb()
   const { couch } = await createUser()
   const ledger = {
@@ -39,7 +39,7 @@ test('a stranger does not write over what is the sidecar’s own, nor take its n
   }
 })
 
-test('documents of the user’s own machines are written by their table in the control database too', async () => {
+test('the control database also guards documents of the user’s own machines', async () => {
   const order = { paid: { mode: 'safe', create: 'client', next: { done: 'sidecar' } }, done: {} } as const
   const db = await guardedDb({ order }, 'control')
   const { couch } = await createUser()

@@ -9,7 +9,7 @@ const later = '2026-01-02T00:00:00.000Z'
 const [ms, laterMs] = [Date.parse(at), Date.parse(later)]
 const failure = { code: 'ECONNREFUSED', reason: 'refused', at }
 
-/** `docstate` of a document of type `t` in state `s`, its `error`, and what follows the type in its row, with its value. */
+/** Name, `docstate` of a document of type `t` in state `s`, its `error`, and the rest of its row: key and value. */
 const rows: readonly [string, unknown, unknown, readonly unknown[], number][] = [
   ['a retry', { state: 's', retry_at: later, failure }, undefined, ['s', 'retry', 'ECONNREFUSED', at], ms],
   ['failing longer', { state: 's', retry_at: later, failing_since: later, failure }, 1, ['s', 'retry', 'ECONNREFUSED', later], laterMs],
@@ -25,7 +25,7 @@ const rows: readonly [string, unknown, unknown, readonly unknown[], number][] = 
   ['a day that there is not', { state: 's', failed_in: 'paid' }, { at: '2026-13-45T00:00:00Z' }, ['paid', 'failed', null, '2026-13-45T00:00:00Z'], NEVER_MS],
 ] // prettier-ignore
 
-/** Those that stand otherwise. */
+/** Documents that are not stuck. */
 const others: readonly [string, unknown][] = [
   ['nothing', undefined],
   ['a claim', { state: 's', claim: { at }, failure }],
@@ -44,7 +44,7 @@ async function setUp() {
   return db
 }
 
-test('the view has a row for each document that is stuck, however it is written', async () => {
+test('the view has a row for each stuck document, also with malformed fields', async () => {
   const db = await setUp()
   const found = await viewOf(db, 'docstate', 'stuck', { reduce: false })
   expect(new Map(found.rows.map(({ id, key, value }) => [id, { key, value }]))).toEqual(
@@ -52,7 +52,7 @@ test('the view has a row for each document that is stuck, however it is written'
   )
 })
 
-test('they are counted by reason, with the time of the oldest where it is known', async () => {
+test('stuck documents are counted by reason, with the time of the oldest if it is known', async () => {
   const { counts, stuck } = await countDocuments(await setUp())
   expect(counts).toContainEqual({ type: 't', state: 's', status: 'failed', count: 6 })
   expect(

@@ -7,8 +7,8 @@ import { guardedDb, newConfirm, newDevice, tryBulk } from './guarded-db.ts'
 import { createAnonymous, createUser } from './users.ts'
 
 /**
- * Written by hand, from what the design says and not from the table: what a client may do, and what the owner may do
- * beside it. Everything else is refused to everybody but admins.
+ * Written by hand from the design, not from the table: the transitions of a client, and the extra ones of the owner.
+ * Only admins may make any other transition.
  */
 const allowed = {
   device: {
@@ -23,7 +23,7 @@ const NOWHERE = '-'
 const machines: Readonly<Record<string, Machine>> = controlMachines
 const shapes: Readonly<Record<string, object>> = { device: newDevice, confirm: newConfirm }
 
-/** Every way from a state, or from nothing, to a state: `new > active`. */
+/** Every transition from a state, or from nothing, to a state: `new > active`. */
 function* ways(type: string): Generator<{ way: string; from: string; to: string }> {
   const states = Object.keys(machines[type]!)
   for (const from of [NOWHERE, ...states]) {
@@ -54,11 +54,13 @@ const mayWrite = (writer: string, type: keyof typeof allowed, way: string): bool
   return (writer === 'device' || writer === 'sibling') && owner.some((known) => known === way)
 }
 
-test.each(['device', 'confirm'] as const)('a %s changes state as the table says, by whom it says', async (type) => {
-  const db = await guardedDb()
-  const { owned, writers } = await createWriters()
-  const fields = { ...shapes[type], ...(type === 'device' && owned) }
-  const seen = (state: string) => ({ ...fields, docstate: { state, attempts: 1 } }) // by the sidecar
+test.each(['device', 'confirm'] as const)(
+  'a %s may change state only as the table allows, for each kind of user',
+  async (type) => {
+    const db = await guardedDb()
+    const { owned, writers } = await createWriters()
+    const fields = { ...shapes[type], ...(type === 'device' && owned) }
+    const seen = (state: string) => ({ ...fields, docstate: { state, attempts: 1 } }) // as the sidecar writes it
 
     for (const [writer, couch] of Object.entries(writers)) {
       const all = [...ways(type)].map((entry) => ({ ...entry, _id: `${writer} ${entry.way}` }))
@@ -72,19 +74,20 @@ test.each(['device', 'confirm'] as const)('a %s changes state as the table says,
         return _rev === undefined ? { ...shapes[type], _id, state: to } : { ...fields, _id, _rev, state: to }
       })
 
-    const answers = await tryBulk(couch, db, after)
-    const expected = all.filter(({ way }) => mayWrite(writer, type, way)).map(({ _id }) => _id)
-    const accepted = [...answers].filter(([, answer]) => answer === 'fine').map(([id]) => id)
-    expect(accepted).toEqual(expected)
-    for (const { _id, to } of all) {
-      const answer = answers.get(_id)!
-      if (answer !== 'fine')
-        expect(answer, _id).toMatch(new RegExp(`(begins in state|may be written in state) .*; got "${to}"$`))
+      const answers = await tryBulk(couch, db, after)
+      const expected = all.filter(({ way }) => mayWrite(writer, type, way)).map(({ _id }) => _id)
+      const accepted = [...answers].filter(([, answer]) => answer === 'fine').map(([id]) => id)
+      expect(accepted).toEqual(expected)
+      for (const { _id, to } of all) {
+        const answer = answers.get(_id)!
+        if (answer !== 'fine')
+          expect(answer, _id).toMatch(new RegExp(`(begins in state|may be written in state) .*; got "${to}"$`))
+      }
     }
-  }
-})
+  },
+)
 
-test('a machine of somebody else is guarded by the same rules', async () => {
+test('the same rules guard a machine of another application', async () => {
   const db = await guardedDb({
     order: {
       cart: { create: 'client', next: { cart: 'client', paid: 'client' } },

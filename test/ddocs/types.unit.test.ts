@@ -21,7 +21,7 @@ function errorsOf(text: string): string[] {
     .map(({ messageText }) => typescript.flattenDiagnosticMessageText(messageText, ' '))
 }
 
-test('a name or a method that CouchDB lacks is a type error already where it is written', () => {
+test('a name or a method that CouchDB lacks is a type error in the source', () => {
   const errors = errorsOf(`
     export const a = (): void => console.log(process.pid)
     export const b = (): unknown => setTimeout(() => [1, [2]].flat(), Buffer.length)
@@ -35,7 +35,7 @@ test('a name or a method that CouchDB lacks is a type error already where it is 
   ])
 })
 
-test('functions of each kind have their types', () => {
+test('each kind of function has its type', () => {
   const errors = errorsOf(`
     import type { FilterFunction, MapFunction, ReduceFunction, UpdateFunction, ValidateDocUpdate } from './couchdb.ts'
     export const map: MapFunction = (doc) => emit([doc.type, doc._id], doc._attachments ? 1 : 0)

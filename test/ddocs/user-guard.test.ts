@@ -23,7 +23,7 @@ const there: Doc[] = [
   },
 ]
 
-/** Somebody's device, and documents that are there, each row of a table with its own. */
+/** A user's device and existing documents; each row of a table gets its own. */
 async function prepare() {
   const db = await guardedDb(userMachines, 'user')
   const { couch } = await createUser(['owner-1'])
@@ -74,7 +74,7 @@ const changes: readonly [string, string, object, string][] = [
   ['writes no field of the engine', 'subscription:photos', { state: 'paused', docstate: {} }, 'the field docstate'],
 ]
 
-test('a device changes what is its user’s to change, and nothing else', async () => {
+test('a device may change its user’s fields, and no others', async () => {
   const { db, couch, put } = await prepare()
   for (const [row, [name, id, change, expected]] of changes.entries()) {
     const written = JSON.parse(JSON.stringify({ ...(await put(id, row)), ...change })) as Doc
@@ -99,7 +99,7 @@ const made: readonly [string, Doc, string][] = [
   ['what is the app’s own', { _id: 'setting', type: 'setting', color: 'red' }, 'fine'],
 ]
 
-test('a document of the app that becomes a channel has nothing of the sidecar’s in it', async () => {
+test('a document of the app that becomes a channel may not carry the sidecar’s fields', async () => {
   const { db, couch } = await prepare()
   const forged = { _id: 'a', database: 'channel-2', owner_role: 'owner-2' }
   const _rev = await couch.db(db.name).put({ ...forged, type: 'setting' })
@@ -108,14 +108,14 @@ test('a document of the app that becomes a channel has nothing of the sidecar’
   expect(await tryPut(couch, db, { _id: 'a', _rev, type: 'channel', state: 'new' })).toBe('fine')
 })
 
-test('a device makes channels and subscriptions, and nothing of the sidecar’s', async () => {
+test('a device may create channels and subscriptions, but none of the sidecar’s documents', async () => {
   const { db, couch } = await prepare()
   for (const [row, [name, doc, expected]] of made.entries()) {
     expect(await tryPut(couch, db, { ...doc, _id: `${doc._id}-${row}` }), name).toContain(expected)
   }
 })
 
-test('what a device did in several steps while it was offline arrives as one', async () => {
+test('several offline steps of a device arrive as one change', async () => {
   const { db, couch, put } = await prepare()
   async function later(id: string, change: object): Promise<Doc> {
     const { _rev, ...fields } = await put(id, 0)
@@ -133,7 +133,7 @@ test('what a device did in several steps while it was offline arrives as one', a
   expect([...answers.values()]).toEqual(docs.map(() => 'fine'))
 })
 
-test('what a device did offline is taken, too, where a compaction has taken away what it did it to', async () => {
+test('an offline change is accepted after a compaction removed its base revision', async () => {
   needs('guarded revisions')
   const { db, couch, put } = await prepare()
   const admin = createTestCouch().db(db.name)
@@ -157,7 +157,7 @@ test('what a device did offline is taken, too, where a compaction has taken away
     [await branch('device-1', 0, { state: 'revoked' }), 'fine'],
     [await branch('device-1', 1, { state: 'active' }), 'may be written in state revoked; got "active"'],
     [await branch('device-1', 2, { state: 'revoked', name: 'x'.repeat(200_000) }), 'expected up to 150000'],
-    [await branch('device-1', 3, { state: 'revoked', device_id: undefined }), 'fine'], // its id says which it is
+    [await branch('device-1', 3, { state: 'revoked', device_id: undefined }), 'fine'], // the id names the device
     [await branch('photos', 5, { type: 'device', state: 'revoked' }), 'the sidecar’s own'],
     [await branch('channel:2', 1, { type: 'device', state: 'revoked' }), 'the sidecar’s own'],
     [await branch('channel:2', 0, { state: 'closing', close: 'delete' }), 'the sidecar’s own'],
@@ -168,7 +168,7 @@ test('what a device did offline is taken, too, where a compaction has taken away
   for (const [{ _id }, expected] of rows) expect(answers.get(_id), _id).toContain(expected)
 })
 
-/** As replication brings it: with hashes of the revisions between, and without their content. */
+/** A revision as replication sends it: with the hashes of its ancestors, without their content. */
 function atRevision(doc: Doc, start: number, before: string): Doc {
   const ids = [...['c', 'b', 'a'].map((digit) => digit.repeat(32)), before].slice(0, Math.min(4, start))
   return { ...doc, _rev: `${start}-${ids[0]}`, _revisions: { start, ids } }

@@ -4,7 +4,7 @@ import type { Couch } from '../../sidecar/couch/client.ts'
 import { createCouch } from '../../sidecar/couch/client.ts'
 import { couchUrl, createTestCouch, uniqueName } from '../support/couchdb.ts'
 
-/** Somebody who is no admin, with a name and a password of his own; deleted at the end of the test. */
+/** A user with a name and a password who is no admin; the test deletes the user at the end. */
 export interface TestUser {
   readonly name: string
   readonly password: string
@@ -29,14 +29,14 @@ export async function createUser(roles: readonly string[] = []): Promise<TestUse
   return { name, password, couch: createTestCouch({ url: url.href.replace(/\/$/, '') }) }
 }
 
-/** Nobody in particular. */
+/** An anonymous client. */
 export function createAnonymous(): Couch {
   const url = new URL(couchUrl())
   url.username = url.password = ''
   return createTestCouch({ url: url.href.replace(/\/$/, '') })
 }
 
-/** Lets everybody into a database, also those without a name. */
+/** Opens a database to everyone, also to anonymous users. */
 export const openToAll = (couch: Couch, db: string): Promise<unknown> =>
   setSecurity(couch, db, { names: [], roles: [] })
 

@@ -1,4 +1,4 @@
-/** Handlers for what is deleted: each deletion once, with what it kept. */
+/** Handlers for deleted documents: each deletion runs once, with the fields of the tombstone. */
 import { expect, test } from 'vitest'
 import type { Machines } from '../../ddocs/machine.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
@@ -19,7 +19,7 @@ interface Start {
   readonly worker?: string
 }
 
-/** The engine of the database, and that of the control database, in which the runs are. */
+/** The engine of the database, and the engine of the control database, which stores the runs. */
 async function start({ db, control, handler, options = {}, worker = 'one' }: Start) {
   const handlers = createControl<Machines>({})
   handlers.deleted('photo', handler, options)
@@ -32,7 +32,7 @@ async function start({ db, control, handler, options = {}, worker = 'one' }: Sta
 
 const photo = (_id: string) => ({ _id, type: 'photo', state: 'listed', file: `${_id}.jpg` })
 
-/** As an app does it that wants something to be done: with its type. */
+/** Deletes a document as an app does for a handler: the tombstone keeps its type. */
 async function discard(db: Database, id: string) {
   const { _id, _rev, type, file } = await db.get(id)
   await db.put({ _id, _rev, type, file, _deleted: true })
@@ -42,13 +42,13 @@ async function databases() {
   const [db, control] = [await freshDb('deletions'), await freshDb('deletions-control')]
   for (const id of ['old', 'a', 'b', 'c', 'plain']) await db.put(photo(id))
   await discard(db, 'old')
-  await new Promise((resolve) => setTimeout(resolve, 1100)) // CouchDB says in seconds when a database was made
+  await new Promise((resolve) => setTimeout(resolve, 1100)) // CouchDB gives the creation time of a database in seconds
   return { db, control }
 }
 
 const statesIn = async (control: Database) => (await control.withPrefix('deletion:')).map(({ state }) => state)
 
-test('gets what the deletion kept, with the database where it was; what was deleted before is left alone', async () => {
+test('the handler gets the tombstone’s fields and its database, and no deletions before its start', async () => {
   const { db, control } = await databases()
   const seen: unknown[] = []
   const handler = async (deleted: Tombstone, ctx: Context) => {
@@ -58,7 +58,7 @@ test('gets what the deletion kept, with the database where it was; what was dele
   }
   await start({ db, control, handler })
   await discard(db, 'a')
-  await db.remove('plain', (await db.get('plain'))._rev) // keeps nothing, not even its type
+  await db.remove('plain', (await db.get('plain'))._rev) // the tombstone has no fields, not even a type
   await eventually(() => expect(seen).toEqual([['a', 'a.jpg', true, db.name, 'b.jpg']]))
   expect(await db.get('note-a')).toMatchObject({ type: 'note' })
   await eventually(async () => expect(await statesIn(control)).toEqual(['done']))
@@ -66,7 +66,7 @@ test('gets what the deletion kept, with the database where it was; what was dele
   await eventually(() => expect(seen).toHaveLength(2))
 })
 
-test('what is deleted while no worker is there is seen to by the next, also one without a checkpoint, and once', async () => {
+test('the next worker handles deletions made without a worker once, also without a checkpoint', async () => {
   const { db, control } = await databases()
   const seen: string[] = []
   const handler = (deleted: Tombstone) => Promise.resolve(void seen.push(deleted._id))
@@ -84,7 +84,7 @@ test('what is deleted while no worker is there is seen to by the next, also one 
   expect(seen).toHaveLength(3)
 })
 
-test('is tried again, ends in error, and a document that comes and goes again is another deletion', async () => {
+test('a failing handler is retried and ends in error; a document recreated and deleted is another deletion', async () => {
   const { db, control } = await databases()
   const seen: string[] = []
   const handler = (deleted: Tombstone) => {
@@ -100,7 +100,7 @@ test('is tried again, ends in error, and a document that comes and goes again is
   expect(seen).toEqual(['a', 'a', 'a'])
 })
 
-test('in databases that are visited now and then, too', async () => {
+test('deletions in visited databases are handled', async () => {
   const prefix = createPrefix()
   const control = await freshDb('deletions-control')
   const handlers = createControl<Machines>({})
@@ -130,7 +130,7 @@ test('in databases that are visited now and then, too', async () => {
   expect(seen).toHaveLength(2)
 })
 
-test('thousands are seen to', async () => {
+test('thousands of deletions are handled', async () => {
   const { db, control } = await databases()
   let count = 0
   await start({ db, control, handler: () => Promise.resolve(void (count += 1)) })
@@ -144,18 +144,18 @@ test('thousands are seen to', async () => {
 test.each([
   [{ since: 'now' }, 'there is no option since'],
   [{ key: () => 'x' }, 'there is no option key'],
-  [{ attempts: 0 }, 'attempts: expected a whole number from 1 on, got 0'],
-])('options that make no sense are a fault: %j', (options, named) => {
+  [{ attempts: 0 }, 'attempts: expected a whole number of at least 1, got 0'],
+])('invalid options of a deletion handler are refused: %j', (options, named) => {
   const control = createControl<Machines>({})
   const register = () => control.deleted('photo', () => Promise.resolve(), options as DeletionOptions)
   expect(register).toThrow(named)
-  expect(register).toThrow('the handler for what is deleted of photo')
+  expect(register).toThrow('the handler for deletions of photo')
 })
 
-test('there is one for a type, which has a machine if there are any', () => {
+test('a type has one deletion handler, and needs a machine if the database has machines', () => {
   const control = createControl<Machines>({ photo: { listed: {} } })
   const register = (type: string) => () => control.deleted(type, () => Promise.resolve())
   register('photo')()
-  expect(register('photo')).toThrow('two handlers for what is deleted of photo: expected one')
+  expect(register('photo')).toThrow('two handlers for deletions of photo: expected one')
   expect(register('foto')).toThrow('got foto (did you mean photo?)')
 })

@@ -3,22 +3,22 @@ import { describe, expect, test } from 'vitest'
 import { compileDdocs } from '../../sidecar/deploy/compile.ts'
 import { compileApp, ddocFolder, faultsOf } from './folder.ts'
 
-describe('a fault', () => {
-  test('of the syntax is told with its place', async () => {
+describe('faults of a design document', () => {
+  test('a syntax error is reported with its position', async () => {
     const [fault] = await faultsOf({ 'views/v/map.ts': '\nexport default (doc => emit(1)' })
     expect(fault).toMatch(/app\/views\/v\/map\.ts:2:\d+: Expected "\)"/)
   })
 
-  test('in JSON is told with its place', async () => {
+  test('a JSON error is reported with its position', async () => {
     expect((await faultsOf({ 'a.json': '{\n  "a": 1,\n}' }))[0]).toMatch(/app\/a\.json:2:\d+: .*trailing comma/)
   })
 
-  test('of an import that is not there is told with its place', async () => {
+  test('a missing import is reported with its position', async () => {
     const [fault] = await faultsOf({ 'filters/a.ts': "import { b } from './b.ts'\nexport default () => b" })
     expect(fault).toMatch(/app\/filters\/a\.ts:1:\d+: Could not resolve "\.\/b\.ts"/)
   })
 
-  test('is told together with those of other files', async () => {
+  test('faults of several files are reported together', async () => {
     const faults = await faultsOf({
       'filters/a.ts': 'export default () => fetch("x")',
       'filters/b.ts': 'export default () => console.log(process.pid)',
@@ -28,8 +28,8 @@ describe('a fault', () => {
 
   test.each([
     ['console.log(doc)', 'console', 'log()'],
-    ['setTimeout(() => emit(1), 5)', 'setTimeout', 'done when it returns'],
-    ['Promise.resolve(1)', 'Promise', 'done when it returns'],
+    ['setTimeout(() => emit(1), 5)', 'setTimeout', 'finish before it returns'],
+    ['Promise.resolve(1)', 'Promise', 'finish before it returns'],
     ['emit(process.env.HOME)', 'process', 'no Node'],
     ['emit(Buffer.from("a"))', 'Buffer', 'plain JavaScript'],
     ['emit(new Intl.Collator())', 'Intl', 'QuickJS'],
@@ -40,7 +40,7 @@ describe('a fault', () => {
     ['emit(undeclared)', 'undeclared', 'do without'],
     ['emit(class Foo {}, Foo)', 'Foo', 'do without'],
     ['emit(class Foo { who() { return process } })', 'process', 'no Node'],
-  ])('of a name that CouchDB lacks is told with its place, and what to do: %s', async (code, name, advice) => {
+  ])('a name that CouchDB lacks is reported with its position and advice: %s', async (code, name, advice) => {
     const [fault, ...others] = await faultsOf({
       '_lib/deep.js': `export function work(doc) {\n  ${code}\n}`,
       'views/v/map.ts': "import { work } from '../../_lib/deep.js'\nexport default (doc: object) => work(doc)",
@@ -69,7 +69,7 @@ describe('a fault', () => {
       '(function () { if (typeof Promise === "undefined") return 0; return Promise.name })()',
     ],
     ['what is inside of it', 'typeof Promise === "function" ? [1].map(function () { return Promise.name }) : 0'],
-  ])('of a name is none where typeof asks first: %s', async (_, code) => {
+  ])('a name that CouchDB lacks is accepted behind a check with typeof: %s', async (_, code) => {
     const file = `const inBrowser = typeof window !== "undefined"\nconst f = () => 1\nexport default (doc) => ${code}`
     expect(await compileApp({ 'filters/a.js': file })).toHaveProperty('filters.a')
   })
@@ -95,7 +95,7 @@ describe('a fault', () => {
       '(function () { if (typeof window === "undefined") return f(); function f() { return process } })()',
       'process',
     ],
-  ])('of a name stays %s', async (_, code, name) => {
+  ])('a name that CouchDB lacks is still a fault, even with typeof: %s', async (_, code, name) => {
     const file = `let changing = typeof window !== "undefined"\nexport const set = () => { changing = !changing }\nexport default (doc) => (set(), ${code})`
     expect(await faultsOf({ 'filters/a.js': file })).toEqual([expect.stringContaining(`CouchDB has no ${name} `)])
   })
@@ -109,35 +109,35 @@ describe('a fault', () => {
     ['() => /(?<=a)b/', 'not ES2017: Invalid regular expression'],
     ['() => /./s', 'not ES2017: Invalid regular expression flag'],
     ['() => 10n', 'ig integer literals are not available'],
-  ])('of syntax that an engine stumbles over is told with its place: %s', async (code, expected) => {
+  ])('syntax that an engine cannot parse is reported with its position: %s', async (code, expected) => {
     const faults = await faultsOf({ 'filters/a.js': `export default ${code}` })
     expect(faults.join()).toContain(expected)
     expect(faults[0]).toMatch(/app\/filters\/a\.js:1:\d+: /)
   })
 
-  test('of a module without a default export is told with the rule', async () => {
+  test('a module without a default export is reported with the rule', async () => {
     expect((await faultsOf({ 'filters/a.ts': 'export const a = 1' }))[0]).toMatch(
       /expected a default export.*begins with _/,
     )
   })
 
-  test('of a module that throws when it is read is told', async () => {
+  test('a module that throws while it loads is reported', async () => {
     expect((await faultsOf({ 'a.ts': 'export default JSON.parse("{")' }))[0]).toMatch(/app\/a\.ts: threw .*SyntaxError/)
   })
 
-  test('of two files for one field is told', async () => {
+  test('two files for one field are reported', async () => {
     const [fault] = await faultsOf({ 'filters/a.ts': 'export default () => true', 'filters/a.json': '1' })
     expect(fault).toContain('the same field')
   })
 
-  test.each([['absent'], ['empty']])('of a folder that is %s is told with its name', async (kind) => {
+  test.each([['absent'], ['empty']])('a folder that is %s is reported with its name', async (kind) => {
     const folder = kind === 'empty' ? ddocFolder({ 'lib.ts': '' }) : '/absent/ddocs'
     await expect(compileDdocs({ folder })).rejects.toThrow(`${folder}: expected a folder`)
   })
 })
 
-describe('for SpiderMonkey 1.8.5', () => {
-  test('what can be said in ES5 is', async () => {
+describe('compiling for SpiderMonkey 1.8.5', () => {
+  test('code that ES5 can express is compiled', async () => {
     const doc = await compileApp(
       {
         'filters/a.ts': 'var limit: number = 3\nexport default function (doc: { n: number }) { return doc.n < limit }',
@@ -147,7 +147,7 @@ describe('for SpiderMonkey 1.8.5', () => {
     expect(() => parse((doc.filters as { a: string }).a, { ecmaVersion: 5 })).not.toThrow()
   })
 
-  test('the rest is refused, naming the construct and its place', async () => {
+  test('other code is refused with the construct and its position', async () => {
     const [fault] = await faultsOf(
       { 'filters/a.ts': 'export default () => { const a = 1; return a }' },
       { target: 'es5' },

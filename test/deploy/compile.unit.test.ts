@@ -9,8 +9,8 @@ import { compileApp, ddocFolder } from './folder.ts'
 
 const run = (expression: unknown): unknown => (0, eval)(String(expression))
 
-describe('a design document', () => {
-  test('has a field for each file, in the couchapp layout', async () => {
+describe('the compiled design document', () => {
+  test('a design document has a field for each file, in the couchapp layout', async () => {
     const doc = await compileApp({
       'views/by_name/map.ts': 'export default (doc: { name?: string }) => { if (doc.name) emit(doc.name) }',
       'views/by_name/reduce.ts': "export default '_count'",
@@ -31,7 +31,7 @@ describe('a design document', () => {
     })
   })
 
-  test('holds no file that is only imported, declares types, or is hidden', async () => {
+  test('a design document leaves out files that are imported only, declare types, or are hidden', async () => {
     const doc = await compileApp({
       '_lib/shout.ts': 'export const shout = (text: string): string => text.toUpperCase()',
       'filters/_shared.ts': 'export const yes = true',
@@ -46,7 +46,7 @@ describe('a design document', () => {
     expect(Object.keys(doc.filters as object)).toEqual(['all'])
   })
 
-  test('keeps attachments as they are, and an id of its own', async () => {
+  test('a design document keeps attachments unchanged, and an id of its own', async () => {
     const doc = await compileApp({ '_attachments/index.js': 'alert(1)', _id: '_design/other' })
     expect(doc._id).toBe('_design/other')
     expect(doc._attachments).toEqual({
@@ -54,32 +54,32 @@ describe('a design document', () => {
     })
   })
 
-  test('gets the machines of its database', async () => {
+  test('a design document gets the machines of its database', async () => {
     const machines = { order: { paid: { mode: 'safe', create: 'client' } } } as const
     const [doc] = await compileDdocs({ folder: ddocsFolder('docstate'), machines })
     expect(doc).toMatchObject({ _id: '_design/docstate', machines })
     expect(doc).toHaveProperty('validate_doc_update')
   })
 
-  test('has no guard where nothing is declared, so that writes do not pay for it', async () => {
+  test('a design document without machines has no guard, which keeps writes fast', async () => {
     const [doc] = await compileDdocs({ folder: ddocsFolder('docstate'), machines: {} })
     expect(doc).toHaveProperty('views.by_state.map')
     expect(doc).not.toHaveProperty('validate_doc_update')
   })
 
-  test('leaves nothing in the folder for temporary files', async () => {
+  test('the compiler leaves no files in the temporary folder', async () => {
     const temporary = ddocFolder({})
     vi.stubEnv('TMPDIR', temporary)
     onTestFinished(() => void vi.unstubAllEnvs())
     const files = { 'good/a.json': '1', 'bad/views/v/map.ts': 'export default () => { throw new Error("no") }' }
     await expect(compileDdocs({ folder: ddocFolder(files) })).rejects.toThrow('map.ts: threw on')
-    // What is left is the folder of this test's own files.
+    // The remaining folders hold this test's own files.
     expect(readdirSync(temporary).filter((name) => !name.startsWith('ddocs-'))).toEqual([])
   })
 })
 
-describe('a function', () => {
-  test('becomes one expression of ES2017 with all that it imports', async () => {
+describe('a compiled function', () => {
+  test('a function becomes one ES2017 expression with all its imports', async () => {
     const doc = await compileApp({
       '_lib.ts': 'export const first = <T>(list: readonly T[]): T | undefined => list?.[0]',
       'views/v/map.ts': `
@@ -94,13 +94,13 @@ describe('a function', () => {
     expect(run(map)).toBeInstanceOf(Function)
   })
 
-  test('is read once, however many documents it sees', async () => {
+  test('a function keeps its module state between documents', async () => {
     const doc = await compileApp({ 'filters/count.ts': 'let seen = 0\nexport default () => ++seen > 1' })
     const filter = run((doc.filters as { count: string }).count) as () => boolean
     expect([filter(), filter()]).toEqual([false, true])
   })
 
-  test('has the same text wherever it lies, also when the compiler has been over it', async () => {
+  test('a function compiles to the same text in any folder, also after the TypeScript compiler', async () => {
     const ddocs = new URL('../../ddocs/', import.meta.url)
     const paths = readdirSync(ddocs, { recursive: true, encoding: 'utf8' }).filter((path) => /(?<!\.d)\.ts$/.test(path))
     const compilerOptions = {
@@ -120,7 +120,7 @@ describe('a function', () => {
     }
   })
 
-  test('may ask by typeof for a name that CouchDB lacks', async () => {
+  test('a function may use typeof on a name that CouchDB lacks', async () => {
     const files = { 'filters/a.js': 'export default () => typeof Promise + typeof nothing' }
     const { a } = (await compileApp(files)).filters as { a: string }
     expect(a).toContain('typeof Promise')
@@ -130,19 +130,19 @@ describe('a function', () => {
     ['const A = class Foo { who() { return Foo.name } }', '"Foo"'],
     ['class A { static me = A; who() { return A.me === A } }', 'true'],
     ['class B { get is() { return "B" } }; const A = class Foo extends B { who() { return super.is } }', '"B"'],
-  ])('may hold a class with a name of its own: %s', async (source, said) => {
+  ])('a function may contain a class with its own name: %s', async (source, said) => {
     const files = { 'filters/a.js': `${source}\nexport default () => new A().who()` }
     const { a } = (await compileApp(files)).filters as { a: string }
     expect(JSON.stringify((run(a) as () => string)())).toBe(said)
   })
 
-  test('can be a CommonJS module', async () => {
+  test('a function may be a CommonJS module', async () => {
     const doc = await compileApp({ 'filters/all.js': 'module.exports = function () { return true }' })
     expect((run((doc.filters as { all: string }).all) as () => boolean)()).toBe(true)
   })
 })
 
-test("the control database's design document guards it by the machines that it holds", async () => {
+test("the control database's design document contains its machines, its guard and its views", async () => {
   const [doc] = await compileDdocs({ folder: ddocsFolder('control') })
   const counted = { map: expect.any(String) as string, reduce: '_count' }
   expect(doc).toEqual({

@@ -7,7 +7,7 @@ import { cutAfterUpstream, refuse, startFaultyProxy, type SeenRequest } from '..
 import { app, deploy, errorOf } from './app.ts'
 import { ddocFolder } from './folder.ts'
 
-test('writes nothing anywhere when one function is broken or one database is missing', async () => {
+test('a broken function or a missing database stops the deploy before any write', async () => {
   const db = await freshDb('deploy')
   const couch = createTestCouch()
   const templates = [{ folder: ddocFolder(app(1)) }]
@@ -20,7 +20,7 @@ test('writes nothing anywhere when one function is broken or one database is mis
   expect(await db.find('_design/app')).toBeUndefined()
 })
 
-test('two folders with a design document of one name do not take turns in a database', async () => {
+test('two folders may not have a design document with the same name', async () => {
   const db = await freshDb('deploy')
   const folders = [ddocFolder(app(1)), ddocFolder(app(2))]
   const deployments = [{ database: db.name, templates: folders.map((folder) => ({ folder })) }]
@@ -30,7 +30,7 @@ test('two folders with a design document of one name do not take turns in a data
   expect(await db.find('_design/app')).toBeUndefined()
 })
 
-test('a server that is not there is told with its address and without its password', async () => {
+test('an unreachable server is reported with its address and without its password', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
   const { port } = server.address() as AddressInfo
@@ -42,7 +42,7 @@ test('a server that is not there is told with its address and without its passwo
   expect(error.message).not.toContain('s3cret')
 })
 
-test('somebody who is no admin is told so, and nothing is written', async () => {
+test('a user who is no admin gets an error, and nothing is written', async () => {
   const db = await freshDb('deploy')
   await openToAll(createTestCouch(), db.name)
   const { couch } = await createUser()
@@ -52,25 +52,25 @@ test('somebody who is no admin is told so, and nothing is written', async () => 
   expect(await db.find('_design/app')).toBeUndefined()
 })
 
-test('a wrong password is told', async () => {
+test('a wrong password is reported without the password', async () => {
   const db = await freshDb('deploy')
   const { couch } = await createUser()
   const url = new URL(couch.url)
-  url.username = uniqueName('nobody') // CouchDB locks a name out after five wrong passwords
+  url.username = uniqueName('unknown') // CouchDB locks out a name after five wrong passwords
   url.password = 'wr0ng'
   const error = await errorOf(deploy(createTestCouch({ url: url.href }), db.name, ddocFolder(app(1))))
   expect(error.code).toBe('not_admin')
   expect(error.message).not.toContain('wr0ng')
 })
 
-describe('a deploy that breaks off', () => {
+describe('an interrupted deploy', () => {
   const files = { 'a/a.json': '1', 'b/b.json': '2', 'c/c.json': '3' }
   const writes =
     (id: string) =>
     ({ method, path }: SeenRequest) =>
       method === 'PUT' && path.endsWith(id)
 
-  test('tells what was written and what was not, does the other databases, and another run does the rest', async () => {
+  test('a failed deploy lists written and unwritten documents, and finishes the other databases; the next deploy completes it', async () => {
     const [one, two, three] = [await freshDb('deploy'), await freshDb('deploy'), await freshDb('deploy')]
     const proxy = await startFaultyProxy()
     const couch = createTestCouch({ url: proxy.url })
@@ -82,7 +82,7 @@ describe('a deploy that breaks off', () => {
     expect(error.faults.slice(1)).toEqual([
       `written before that: ${two.name}/_design/a`,
       `not written: ${two.name}/_design/b, ${two.name}/_design/c`,
-      'another run does the rest',
+      'run the deploy again for the rest',
     ])
     expect(error.reports.map(({ ddocs, failure }) => [ddocs.length, failure?.code])).toEqual([
       [3, undefined],
@@ -99,7 +99,7 @@ describe('a deploy that breaks off', () => {
     ])
   })
 
-  test('looks whether a write arrived whose answer is lost', async () => {
+  test('a deploy whose answer is lost checks whether the write arrived', async () => {
     const db = await freshDb('deploy')
     const proxy = await startFaultyProxy()
     const couch = createTestCouch({ url: proxy.url })
@@ -110,7 +110,7 @@ describe('a deploy that breaks off', () => {
     expect(error.message).toContain(`not written: ${db.name}/_design/c`)
   })
 
-  test('says so where nobody knows, and where nothing was written but the database', async () => {
+  test('a deploy reports an unknown write, and a new database without design documents', async () => {
     const db = await freshDb('deploy')
     const proxy = await startFaultyProxy()
     const couch = createTestCouch({ url: proxy.url })
@@ -130,7 +130,7 @@ describe('a deploy that breaks off', () => {
     expect(made.message).toContain(`written before that: the database ${name}\n`)
   })
 
-  test('by its signal tells the same', async () => {
+  test('an aborted deploy lists written and unwritten documents', async () => {
     const db = await freshDb('deploy')
     const proxy = await startFaultyProxy()
     const stopping = new AbortController()
@@ -142,7 +142,7 @@ describe('a deploy that breaks off', () => {
   })
 })
 
-test('a function that the server itself refuses is told', async () => {
+test('a function that the server refuses is reported', async () => {
   const db = await freshDb('deploy')
   const proxy = await startFaultyProxy()
   const said = { error: 'compilation_error', reason: 'Compilation of the map function in the view failed' }

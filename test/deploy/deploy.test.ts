@@ -7,7 +7,7 @@ import { refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { app, deploy, errorOf } from './app.ts'
 import { ddocFolder } from './folder.ts'
 
-test('writes a design document once, and then only what has changed', async () => {
+test('deploy writes a design document once, and later only its changes', async () => {
   const db = await freshDb('deploy')
   const couch = createTestCouch()
   const first = await deploy(couch, db.name, ddocFolder(app(1)))
@@ -31,7 +31,7 @@ test('writes a design document once, and then only what has changed', async () =
   expect((await viewOf(db, 'app', 'v', { reduce: false })).rows.map(({ id }) => id)).toEqual(['three'])
 })
 
-test('does not write again for the order of keys, or for attachments that are the same', async () => {
+test('another order of keys, or unchanged attachments, cause no write', async () => {
   const db = await freshDb('deploy')
   const couch = createTestCouch()
   const folder = ddocFolder({
@@ -46,7 +46,7 @@ test('does not write again for the order of keys, or for attachments that are th
   expect(report.databases[0]!.ddocs).toEqual([{ kind: 'unchanged', id: '_design/app' }])
 })
 
-test('a dry run says what would be done and does nothing', async () => {
+test('a dry run shows the changes and writes nothing', async () => {
   const db = await freshDb('deploy')
   const couch = createTestCouch()
   const name = uniqueName('absent')
@@ -72,7 +72,7 @@ test('a dry run says what would be done and does nothing', async () => {
   expect((await db.get('_design/app')).limit).toBe(1)
 })
 
-test('makes a database only when asked to', async () => {
+test('deploy creates a database only with the option for it', async () => {
   const couch = createTestCouch()
   const name = uniqueName('deploy')
   onTestFinished(() => deleteDb(name))
@@ -83,7 +83,7 @@ test('makes a database only when asked to', async () => {
   expect(report.databases[0]).toMatchObject({ result: 'created', ddocs: [{ kind: 'created' }] })
 })
 
-test('compares again when somebody else was faster', async () => {
+test('deploy compares again after a conflict with another writer', async () => {
   const db = await freshDb('deploy')
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url })
@@ -108,7 +108,7 @@ test('compares again when somebody else was faster', async () => {
   expect(equal.databases[0]!.ddocs).toEqual([{ kind: 'unchanged', id: '_design/app' }])
 })
 
-test('the engine of the server decides what is written, unless it is told', async () => {
+test('the server’s engine selects the target, unless the option sets it', async () => {
   const db = await freshDb('deploy')
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url })
@@ -130,7 +130,7 @@ test('the engine of the server decides what is written, unless it is told', asyn
   expect(await deploy(couch, db.name, folder)).toMatchObject({ engine: 'spidermonkey 102', target: 'es2017' })
 })
 
-test('a server that does not tell its engine is taken for ES2017, and one without a node name is not asked', async () => {
+test('an unknown engine gets ES2017, and a server without a node name gets no versions request', async () => {
   const db = await freshDb('deploy')
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url })
@@ -145,7 +145,7 @@ test('a server that does not tell its engine is taken for ES2017, and one withou
   expect(proxy.requests.map(({ path }) => path)).not.toContain('/_node/_local/_versions')
 })
 
-test("brings the sidecar's own design documents to a fresh database", async () => {
+test("deploy brings the sidecar's own design documents to a new database", async () => {
   const couch = createTestCouch()
   const [control, userdb] = [uniqueName('control'), uniqueName('userdb')]
   onTestFinished(async () => {

@@ -1,4 +1,4 @@
-/** The example with which docs/designs/design-documents.md begins, as it stands there. */
+/** Runs the first example of docs/designs/design-documents.md from the page itself. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { viewOf } from '../support/answers.ts'
 import { join } from 'node:path'
@@ -13,15 +13,15 @@ const example = /## An example\n(.*?)\n## /s.exec(page)![1]!
 const blocks = [...example.matchAll(/```\w*\n(.*?)```/gs)].map(([, block]) => block!)
 const paths = [...example.matchAll(/`ddocs\/orders\/(\S+\.ts)`/g)].map(([, path]) => path!)
 
-/** There is no index to build first where nobody knows how far one is. */
-const notHere = serverKind() === 'embedded' ? ', its index built first' : ''
+/** The embedded server does not report the progress of an index, so none is built first. */
+const notHere = serverKind() === 'embedded' ? ', after its index is built' : ''
 
 test('the worked example does what the page says', async () => {
   const [map, total, created, changed] = blocks
   const db = await freshDb('orders')
   const couch = createTestCouch()
   const folder = ddocFolder({ [paths[0]!]: map!, [paths[1]!]: total! })
-  /** Below the line that tells the server and its engine. */
+  /** The lines after the first, which names the server and its engine. */
   const changes = (text: string) => text.replace(notHere, '').trim().split('\n').slice(1)
   const said = async (dryRun: boolean) =>
     changes(formatReport(await deploy(couch, db.name, folder, { dryRun })).replace(db.name, 'orders'))

@@ -6,7 +6,7 @@ import type { Doc } from '../../sidecar/couch/documents.ts'
 import { compileDdocs, type CompileOptions } from '../../sidecar/deploy/compile.ts'
 import { DeployError } from '../../sidecar/deploy/deploy-errors.ts'
 
-/** A folder of design documents with these files, by their paths; removed at the end of the test. */
+/** A folder with these files of design documents, by path; removed at the end of the test. */
 export function ddocFolder(files: Readonly<Record<string, string>>): string {
   const folder = mkdtempSync(join(tmpdir(), 'ddocs-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
@@ -25,7 +25,7 @@ export async function compileApp(files: Record<string, string>, options: Partial
   return doc!
 }
 
-/** Why these files make no design document. */
+/** The faults of these files. */
 export async function faultsOf(
   files: Record<string, string>,
   options?: Partial<CompileOptions>,

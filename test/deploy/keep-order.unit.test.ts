@@ -3,7 +3,7 @@ import { keepOrder } from '../../sidecar/deploy/plan.ts'
 
 const json = (ddoc: object) => JSON.stringify(ddoc)
 
-test('what the database has keeps its order, what is new follows by its name, and what is gone is gone', () => {
+test('existing keys keep the order of the database, new keys follow by name, and removed keys disappear', () => {
   const current = { _id: '_design/a', views: { c: { reduce: '_sum', map: '1' }, gone: { map: '2' }, a: { map: '3' } } }
   const compiled = {
     _id: '_design/a',
@@ -17,7 +17,7 @@ test('what the database has keeps its order, what is new follows by its name, an
   )
 })
 
-test('without one in the database the order is that of the names, whatever files were read first', () => {
+test('a new design document has its keys in the order of their names, for any order of files', () => {
   const one = { _id: '_design/a', views: { b: { reduce: '_sum', map: '1' }, a: { map: '2' } }, options: { y: 1, x: 2 } }
   const other = {
     _id: '_design/a',
@@ -29,7 +29,7 @@ test('without one in the database the order is that of the names, whatever files
   for (const ddoc of [one, other]) expect(json(keepOrder(ddoc, undefined).options as object)).toBe(json({ x: 2, y: 1 }))
 })
 
-test('what is not as it should be in the database is no model', () => {
+test('a malformed field in the database is ignored', () => {
   const views = { a: { map: '1' } }
   for (const broken of ['x', null, [], { a: 7 }]) {
     expect(keepOrder({ _id: '_design/a', views }, { _id: '_design/a', views: broken })).toEqual({

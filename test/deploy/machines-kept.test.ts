@@ -1,4 +1,4 @@
-/** A deploy without somebody's handlers leaves his documents guarded. */
+/** A deploy without the handlers of another application keeps its documents guarded. */
 import { describe, expect, test } from 'vitest'
 import type { Machines } from '../../ddocs/machine.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
@@ -23,7 +23,7 @@ const bring = (db: Database, machines: Machines, options: Partial<DeployOptions>
 const machinesIn = async (db: Database) => (await db.get('_design/docstate')).machines
 
 describe('machines that only the database declares', () => {
-  test.each([true, false])('stay, and are named (dry run: %s)', async (dryRun) => {
+  test.each([true, false])('machines without handlers here are kept and listed (dry run: %s)', async (dryRun) => {
     const db = await freshDb('machines')
     await bring(db, order)
     const report = await bring(db, {}, { dryRun })
@@ -34,7 +34,7 @@ describe('machines that only the database declares', () => {
     expect(await tryPut(createAnonymous(), db, { _id: 'o', type: 'order', state: 'invoiced' })).toContain('begins in')
   })
 
-  test('stay beside new ones, and with the guard as it is now', async () => {
+  test('existing machines are kept beside new ones, with the current guard', async () => {
     const db = await freshDb('machines')
     await bring(db, order)
     const { validate_doc_update: guard, ...old } = await db.get('_design/docstate')
@@ -45,7 +45,7 @@ describe('machines that only the database declares', () => {
     expect((await db.get('_design/docstate')).validate_doc_update).toBe(guard)
   })
 
-  test('give way to the ones of the same type that are brought', async () => {
+  test('a machine is replaced by a new one of the same type', async () => {
     const db = await freshDb('machines')
     await bring(db, order)
     const changed: Machines = { order: { ...order.order, archived: {} } }
@@ -54,7 +54,7 @@ describe('machines that only the database declares', () => {
     expect(await machinesIn(db)).toEqual(changed)
   })
 
-  test('go when asked, and the guard with the last of them', async () => {
+  test('the remove option deletes machines, and the last one takes the guard with it', async () => {
     const db = await freshDb('machines')
     await bring(db, { ...order, ...bill })
     await bring(db, bill, { removeMachines: true })
@@ -65,7 +65,7 @@ describe('machines that only the database declares', () => {
     expect(await db.get('_design/docstate')).not.toHaveProperty('validate_doc_update')
   })
 
-  test('stay also when somebody else brings them in the same moment', async () => {
+  test('machines that another deploy adds at the same moment are kept', async () => {
     const db = await freshDb('machines')
     const proxy = await startFaultyProxy()
     proxy.next(

@@ -12,7 +12,7 @@ test('handlers of the declared states and modes match', () => {
   expect(listMismatches(ddoc, handlers, controlMachines)).toEqual([])
 })
 
-test('a handler of a type that nobody declared matches: nothing guards it', () => {
+test('a handler for an undeclared type matches, because nothing guards it', () => {
   expect(listMismatches(ddoc, [{ type: 'constructor', state: 'paid', mode: 'safe' }], {})).toEqual([])
   expect(listMismatches({ _id: '_design/docstate' }, [{ type: 'order', state: 'paid', mode: 'safe' }], {})).toEqual([])
 })
@@ -21,13 +21,13 @@ test.each([
   [{ type: 'device', state: 'new', mode: 'safe' }, 'declares that state as unsafe'],
   [{ type: 'device', state: 'expired', mode: 'safe' }, 'declares that state as not handled'],
   [{ type: 'device', state: 'toString', mode: 'safe' }, 'has no such state'],
-] as const)('a handler that the machine does not have is named: %o', (handler, reason) => {
+] as const)('a handler for an undeclared state or mode is reported: %o', (handler, reason) => {
   const [mismatch] = listMismatches(ddoc, [handler], controlMachines)
   expect(mismatch).toContain(`handler for ${handler.type} in state ${handler.state}`)
   expect(mismatch).toContain(reason)
 })
 
-test('a machine that the design document lacks, or has otherwise, is named: nothing would guard its type', () => {
+test('a machine that the design document lacks, or declares differently, is reported', () => {
   const handler = { type: 'order', state: 'paid', mode: 'safe' } as const
   const machines = { order: { paid: { mode: 'safe', next: { done: 'sidecar' } }, done: {} } } as const
   const faults = (order: object) =>
@@ -38,7 +38,7 @@ test('a machine that the design document lacks, or has otherwise, is named: noth
 })
 
 test.each([[null], [true], [7], ['x'], [[]], [[null]], [{}], [{ toString: 1 }]])(
-  '%j anywhere in the machines is another machine',
+  '%j in the machines counts as a mismatch',
   (garbage) => {
     const handler = { type: 'order', state: 'paid', mode: 'safe' } as const
     const paid = { mode: 'safe', next: { done: 'sidecar' } } as const
@@ -56,6 +56,6 @@ test.each([[null], [true], [7], ['x'], [[]], [[null]], [{}], [{ toString: 1 }]])
   },
 )
 
-test('a database without the design document is named', () => {
+test('a database without the design document is reported', () => {
   expect(listMismatches(undefined, [], {})).toEqual([expect.stringContaining('run the deploy')])
 })

@@ -1,4 +1,4 @@
-/** Packages as they come from the registry: UMD, which asks by `typeof` where it runs. */
+/** Packages from the registry in UMD format, which checks its environment with `typeof`. */
 import { symlinkSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
@@ -27,14 +27,14 @@ function withPackages(map: string): string {
   return folder
 }
 
-test('dayjs with a plugin, and slugify, run in a view', async () => {
+test('a view can use dayjs with a plugin, and slugify', async () => {
   const db = await freshDb('packages')
   await db.put({ _id: 'a', title: 'Crème brûlée', at: '2026-11-30T23:30:00-05:00' })
   await deploy(createTestCouch(), db.name, withPackages(`import 'unorm'\n${MAP}`))
   expect((await viewOf(db, 'app', 'by_month')).rows).toMatchObject([{ id: 'a', key: ['2026-12', 'creme-brulee'] }])
 })
 
-test('a method that a package uses and CouchDB lacks is told, with the package that adds it', async () => {
+test('a method that a package uses and CouchDB lacks is reported with the package that adds it', async () => {
   const db = await freshDb('packages')
   const { faults } = await errorOf(deploy(createTestCouch(), db.name, withPackages(MAP)))
   expect(faults).toEqual([

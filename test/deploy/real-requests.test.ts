@@ -1,4 +1,4 @@
-/** The samples that functions are tried on, held against what CouchDB hands over. */
+/** Compares the samples for functions with the values that CouchDB passes. */
 import { expect, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
 import { isCouchError } from '../../sidecar/couch/couch-errors.ts'
@@ -13,11 +13,11 @@ function shapeOf(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, shapeOf(part)]))
 }
 
-/** What the function got, which throws it. */
+/** The arguments of the function, which throws them. */
 async function reasonOf(asking: Promise<unknown>): Promise<unknown> {
   const thrown: unknown = await asking.catch((error: unknown) => error)
   if (!isCouchError(thrown)) throw new Error('it did not throw', { cause: thrown })
-  const encoded = /%5B.*%5D/.exec(thrown.reason)?.[0] // Erlang has its own way with quotes
+  const encoded = /%5B.*%5D/.exec(thrown.reason)?.[0] // Erlang changes quotes
   return JSON.parse(encoded ? decodeURIComponent(encoded) : thrown.reason)
 }
 

@@ -24,7 +24,7 @@ test('a comparison names each field that was added, changed or removed', () => {
   expect(compareDdocs(after, { ...after, _rev: '9-b' })).toEqual([])
 })
 
-test('a report shows what was done and the lines that differ', () => {
+test('a report shows the actions and the lines that differ', () => {
   const text = formatReport({
     url: 'http://127.0.0.1:5984',
     engine: 'quickjs',
@@ -64,7 +64,7 @@ test('a report shows what was done and the lines that differ', () => {
   ])
 })
 
-test('a report cuts what is long', () => {
+test('a report shortens long values', () => {
   const long = Array.from({ length: 100 }, (_, line) => `line ${line}`).join('\n')
   const changes = [{ kind: 'added', field: 'text', after: long } as const]
   const ddocs = [{ kind: 'updated', id: '_design/app', changes } as const]

@@ -23,14 +23,14 @@ test.each([
   ['views/v/map', { 'app/options.json': '{ "include_design": true }' }, false],
   ['indexes/i/index', {}, false],
   ['nouveau/n/index', {}, true],
-])('of %s with %o a design document is seen as CouchDB shows it, or not at all', async (path, more, fine) => {
+])('%s with %o gets a design document only if CouchDB passes one to it', async (path, more, fine) => {
   const source = 'export default function (doc) { if (doc.language) doc.nothing.length }'
   const compiling = compile({ [`app/${path}.js`]: source, ...more })
   if (fine) await expect(compiling).resolves.toHaveLength(1)
   else await expect(compiling).rejects.toThrow('threw on a design document: TypeError')
 })
 
-test('a map that changes the document fails the deploy: CouchDB freezes it', async () => {
+test('a map that changes the document fails the deploy, because CouchDB freezes it', async () => {
   const files = { 'app/views/v/map.js': 'export default function (doc) { doc.seen = true; emit(doc._id) }' }
   await expect(compile(files)).rejects.toThrow(/map\.js: threw on .*TypeError/)
 })
@@ -38,17 +38,17 @@ test('a map that changes the document fails the deploy: CouchDB freezes it', asy
 test.each([
   ['doc._id.normalize("NFC")', /normalize is not a function; CouchDB's QuickJS has no normalize: import 'unorm' first/],
   ['doc._id.localeCompare("b")', /localeCompare is not a function; .* compare by < and >/],
-])('a method that one of the engines lacks fails the deploy, and it says what to do: %s', async (code, expected) => {
+])('a method that an engine lacks fails the deploy with advice: %s', async (code, expected) => {
   const files = { 'app/views/v/map.js': `export default function (doc) { emit(${code}) }` }
   await expect(compile(files)).rejects.toThrow(expected)
 })
 
-test('a function that does not come to an end fails the deploy', async () => {
+test('a function that does not end fails the deploy', async () => {
   const files = { 'app/views/v/map.js': 'export default function () { for (;;) {} }' }
   await expect(compile(files)).rejects.toThrow(/timed out/)
 })
 
-test('a reduce that throws on the rows of its map, or on its own results, fails the deploy', async () => {
+test('a reduce that throws on its map’s rows, or on its own results, fails the deploy', async () => {
   const map = 'export default function (doc) { emit(doc._id, 1) }'
   const reduce = (body: string) => ({
     'app/views/v/map.js': map,
@@ -74,7 +74,7 @@ test.each([
     'return req.userCtx.roles.indexOf("_admin") < 0 && req.path.concat(req.requested_path)[0] === req.info.db_name',
     undefined,
   ],
-])('a filter is tried on every document, for everybody: %s', async (body, sample) => {
+])('a filter runs on every sample document, for every kind of user: %s', async (body, sample) => {
   const compiling = compile({ 'app/filters/f.js': `export default function (doc, req) { ${body} }` })
   if (sample === undefined) await expect(compiling).resolves.toHaveLength(1)
   else await expect(compiling).rejects.toThrow(`f.js: threw on ${sample}: TypeError: `)
@@ -95,7 +95,7 @@ test.each([
   ['throw { forbidden: "no" }', true],
   ['throw { unauthorized: "no" }', true],
   ['if (this.limits.max < 1) throw { forbidden: "no" }', true],
-])('a validate_doc_update may end with forbidden or unauthorized and nothing else: %s', async (body, fine) => {
+])('a validate_doc_update may throw forbidden or unauthorized, and nothing else: %s', async (body, fine) => {
   const files = {
     'app/validate_doc_update.js': `export default function (newDoc, oldDoc, userCtx, secObj) { ${body} }`,
     'app/limits.json': '{ "max": 3 }',

@@ -1,4 +1,4 @@
-/** The user of a device agrees with the device, whoever works on it. */
+/** A device and its user agree, with any number of workers. */
 import { expect, test } from 'vitest'
 import type { Doc } from '../../sidecar/couch/documents.ts'
 import { createLatch, docstateIn } from '../docstate/rig.ts'
@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { cutAfterUpstream, pass, startFaultyProxy, type Fault } from '../support/faulty-proxy.ts'
 import { credentials, newDevice, startRegistrationRig, userIdOf } from './rig.ts'
 
-/** A worker that is about to write the user of a confirmed device, and does so when the latch opens. */
+/** A worker that is about to write the user of a confirmed device, and waits for the latch. */
 async function holdGrant(then: Fault = pass) {
   const db = await freshDb('account')
   const proxy = await startFaultyProxy()
@@ -33,7 +33,7 @@ const change = async (db: Awaited<ReturnType<typeof freshDb>>, id: string, field
 test.each([
   ['is written', pass],
   ['is written, and the answer is lost', cutAfterUpstream],
-])('a device revoked while a worker gives it its user has none in the end: the user %s', async (_, then) => {
+])('a device revoked while a worker writes its user has no user in the end: the user %s', async (_, then) => {
   const { db, device, slow, user, granted, open } = await holdGrant(then)
   await change(db, device._id, { state: 'revoked' })
   const other = await startRegistrationRig(db, { worker: 'other' })
@@ -45,7 +45,7 @@ test.each([
   expect(await db.get(device._id)).toMatchObject({ state: 'revoked' })
 })
 
-test('a device deleted while a worker gives it its user has none in the end', async () => {
+test('a device deleted while a worker writes its user has no user in the end', async () => {
   const { db, device, slow, user, granted, open } = await holdGrant()
   await db.remove(device._id, (await db.get(device._id))._rev)
   open()
@@ -54,7 +54,7 @@ test('a device deleted while a worker gives it its user has none in the end', as
   expect(await user()).toBeUndefined()
 })
 
-test('a device that another worker has made active meanwhile keeps its user', async () => {
+test('a device that another worker activates meanwhile keeps its user', async () => {
   const { db, device, slow, user, open } = await holdGrant()
   const other = await startRegistrationRig(db, { worker: 'other' })
   await eventually(async () => expect(await db.get(device._id)).toMatchObject({ state: 'active' }))

@@ -32,7 +32,7 @@ describe.each<[state: string, ...verdicts: string[]]>([
   ['revoked', 'refused', 'refused', 'refused'],
   ['expired', 'refused', 'refused', 'refused'],
   ['error', 'right', 'wrong', 'refused'],
-])('in state %s', (state, ...verdicts) => {
+])('codes of a device in state %s', (state, ...verdicts) => {
   test.each(Object.entries(clicks).map(([what, given], i) => [what, verdicts[i]!, given] as const))(
     '%s are %s',
     (_, verdict, [deviceCode, confirmCode]) => {
@@ -41,49 +41,49 @@ describe.each<[state: string, ...verdicts: string[]]>([
   )
 })
 
-test('a link that has confirmed a device is used up when that failed, also after asking again', () => {
+test('a link that confirmed a device stays used after a failure, also after another request', () => {
   for (const state of ['error', 'new']) {
     const failed = device(state, { confirmation: { codes: [sent(1000)], confirmed_by: 'c' } })
     expect(judge(failed, '1234', code, NOW)).toBe('refused')
   }
 })
 
-test('a code is good until its time, to the millisecond', () => {
+test('a code is valid until its expiry, to the millisecond', () => {
   expect(judge(device('confirming'), '1234', code, NOW + 999)).toBe('right')
   expect(judge(device('confirming'), '1234', code, NOW + 1000)).toBe('expired')
 })
 
-test('a code that is too old is so in every state, and whatever the device shows', () => {
+test('a code past its expiry is expired in every device state, with any device code', () => {
   for (const state of ['new', 'confirming', 'active', 'revoked']) {
     expect(judge(device(state), '0000', code, NOW + 1000)).toBe('expired')
   }
 })
 
-test('every code that was sent will do, and each has its own time', () => {
+test('every sent code is valid, each with its own expiry', () => {
   const other = newCode()
   const two = device('confirming', { confirmation: { codes: [sent(-1, other), sent(1)] } })
   expect(judge(two, '1234', code, NOW)).toBe('right')
   expect(judge(two, '1234', other, NOW)).toBe('expired')
 })
 
-test('no device is as good as a wrong code', () => {
+test('a missing device gives the same result as a wrong code', () => {
   expect(judge(undefined, '1234', code, NOW)).toBe('refused')
   expect(judge({ ...device('confirming'), confirmation: undefined as never }, '1234', code, NOW)).toBe('refused')
 })
 
-test('the hash itself is no code, nor is the empty text', () => {
+test('neither the hash nor an empty text is a valid code', () => {
   expect(judge(device('confirming'), '1234', hashCode(code), NOW)).toBe('refused')
   expect(judge(device('confirming'), '1234', '', NOW)).toBe('refused')
 })
 
-test('codes have 160 bits, no two are the same, and need no escaping in a link', () => {
+test('codes have 160 bits, are unique, and need no escaping in a link', () => {
   const codes = Array.from({ length: 1000 }, newCode)
   expect(new Set(codes).size).toBe(1000)
   for (const one of codes) expect(encodeURIComponent(one)).toBe(one)
   expect(Buffer.from(codes[0]!, 'base64url')).toHaveLength(20)
 })
 
-test('texts of any length are compared', () => {
+test('texts of different lengths can be compared', () => {
   expect(sameText('', '')).toBe(true)
   expect(sameText('a', 'aa')).toBe(false)
   expect(sameText('é', 'e\u0301')).toBe(false)

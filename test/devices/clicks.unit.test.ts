@@ -14,14 +14,14 @@ const shows = (shared: SharedClick) => {
   return Promise.resolve()
 }
 
-test('a password that no page has shown is there for the next click, and for no other', async () => {
+test('a password that no page has shown is available to the next click on its link only', async () => {
   const clicks = createClicks()
   await clicks.during('a', makes)
   expect(await clicks.during('a', sees)).toBe(true)
   expect(await clicks.during('b', sees)).toBe(false)
 })
 
-test('a click that breaks off leaves the password for the next', async () => {
+test('an interrupted click leaves the password to the next click', async () => {
   const clicks = createClicks()
   const lost = clicks.during('a', async (shared) => {
     await makes(shared)
@@ -31,14 +31,14 @@ test('a click that breaks off leaves the password for the next', async () => {
   expect(await clicks.during('a', sees)).toBe(true)
 })
 
-test('a password that was shown is forgotten', async () => {
+test('a password is forgotten after a page has shown it', async () => {
   const clicks = createClicks()
   await clicks.during('a', makes)
   await clicks.during('a', shows)
   expect(await clicks.during('a', sees)).toBe(false)
 })
 
-test('clicks at the same time share it, also after one of them has shown it', async () => {
+test('concurrent clicks share a password, also after one page has shown it', async () => {
   const clicks = createClicks()
   const latch = createLatch()
   const slow = clicks.during('a', async (shared) => {
@@ -52,7 +52,7 @@ test('clicks at the same time share it, also after one of them has shown it', as
   expect(await clicks.during('a', sees)).toBe(false)
 })
 
-test('what nobody comes back for is forgotten at last, the oldest first', async () => {
+test('unclaimed passwords are forgotten after a thousand clicks, the oldest first', async () => {
   const clicks = createClicks()
   for (let i = 0; i <= 1000; i++) await clicks.during(`${i}`, makes)
   expect(await clicks.during('1000', sees)).toBe(true)

@@ -28,8 +28,8 @@ async function openOnPhone(colorScheme: 'light' | 'dark' = 'light') {
 /** Resolves when the page of this title is there. */
 const see = (page: Page, title: string) => page.getByRole('heading', { name: title }).waitFor({ timeout: 10_000 })
 
-describe('in a browser on a phone, without JavaScript', () => {
-  it('a person types the code into the field that has the cursor, and sees that the device is confirmed', async () => {
+describe('the confirm page in a phone’s browser, without JavaScript', () => {
+  it('a user types the code into the focused field, and sees that the device is confirmed', async () => {
     const { page, confirmations, complaints } = await openOnPhone()
     confirmations.credentials = { user: 'owner-d1', password: 'correct-horse-battery-staple' }
     await page.locator('input:focus').waitFor()
@@ -41,7 +41,7 @@ describe('in a browser on a phone, without JavaScript', () => {
     expect(complaints).toEqual([])
   })
 
-  it('a person who mistyped the code can type it again', async () => {
+  it('a user who mistyped the code can type it again', async () => {
     const { page, complaints } = await openOnPhone()
     await page.getByLabel('Code on the device').fill('12aa')
     await page.getByRole('button', { name: 'Confirm this device' }).tap()
@@ -49,11 +49,11 @@ describe('in a browser on a phone, without JavaScript', () => {
     await page.getByLabel('Code on the device').fill('12ab')
     await page.getByRole('button', { name: 'Confirm this device' }).tap()
     await see(page, 'Your device is confirmed')
-    // What a browser says about any answer of 403.
+    // A browser logs this for any answer of 403.
     expect(complaints.filter((text) => !text.includes('status of 403'))).toEqual([])
   })
 
-  it('a person who came too early can look again', async () => {
+  it('a user who came too early can look again', async () => {
     const { page, confirmations, complaints } = await openOnPhone()
     confirmations.next = { kind: 'pending' }
     await page.getByLabel('Code on the device').fill('12ab')
@@ -67,12 +67,15 @@ describe('in a browser on a phone, without JavaScript', () => {
   it.each([
     ['light', 'rgb(244, 241, 238)'],
     ['dark', 'rgb(25, 23, 21)'],
-  ] as const)('the %s page fits, has its style, and targets that a thumb hits', async (scheme, ground) => {
-    const { page } = await openOnPhone(scheme)
-    expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe(ground)
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360)
-    for (const target of [page.getByRole('textbox'), page.getByRole('button')]) {
-      expect((await target.boundingBox())?.height).toBeGreaterThanOrEqual(48)
-    }
-  })
+  ] as const)(
+    'the %s page fits the screen, has its style, and has targets large enough for a thumb',
+    async (scheme, ground) => {
+      const { page } = await openOnPhone(scheme)
+      expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe(ground)
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360)
+      for (const target of [page.getByRole('textbox'), page.getByRole('button')]) {
+        expect((await target.boundingBox())?.height).toBeGreaterThanOrEqual(48)
+      }
+    },
+  )
 })

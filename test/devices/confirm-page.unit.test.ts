@@ -28,7 +28,7 @@ const post = (body: string, { path = LINK, headers = {} }: { path?: string; head
 const json = (response: Response) => response.json() as Promise<{ error?: string; reason?: string; ok?: boolean }>
 
 describe('GET of a confirm link', () => {
-  it('shows a form for the code on the device and confirms nothing', async () => {
+  it('GET shows a form for the device code and confirms nothing', async () => {
     const response = await get(LINK)
     expect(response.status).toBe(200)
     const page = await response.text()
@@ -37,7 +37,7 @@ describe('GET of a confirm link', () => {
     expect(confirmations.clicks).toEqual([])
   })
 
-  it('names the device and the address, escaped, where the link is good', async () => {
+  it('GET of a valid link names the device and the address, escaped', async () => {
     confirmations.followed = { kind: 'open', name: 'Ann’s <phone>', owner: 'ann@example.com' }
     const page = await (await get(LINK)).text()
     expect(page).toContain('<strong>Ann’s &lt;phone&gt;</strong>')
@@ -47,7 +47,7 @@ describe('GET of a confirm link', () => {
     expect(confirmations.clicks).toEqual([])
   })
 
-  it('says that it was used, or has expired', async () => {
+  it('GET of a used or expired link shows that state', async () => {
     confirmations.followed = { kind: 'used', name: undefined, owner: 'ann@example.com' }
     expect(await (await get(LINK)).text()).toContain('This link was used')
     confirmations.followed = { kind: 'expired' }
@@ -55,7 +55,7 @@ describe('GET of a confirm link', () => {
     expect([expired.status, await expired.text()]).toEqual([410, expect.stringContaining('This link has expired')])
   })
 
-  it('is shown also while CouchDB is away', async () => {
+  it('GET shows the form also while CouchDB is unavailable', async () => {
     confirmations.followed = new CouchError('unreachable', {
       request: 'GET /control/secret-id',
       reason: 'secret reason',
@@ -64,7 +64,7 @@ describe('GET of a confirm link', () => {
     expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('Confirm your device')])
   })
 
-  it('shows the same page whatever the link is', async () => {
+  it('GET of any unknown link shows the same page', async () => {
     const page = await (await get(LINK)).text()
     for (const path of ['/confirm/unknown/x', '/confirm/%2e%2e%2f_users/%00', `/confirm/d1/${'x'.repeat(9000)}`]) {
       expect(await (await get(path)).text(), path).toBe(page)
@@ -72,7 +72,7 @@ describe('GET of a confirm link', () => {
   })
 
   it.each(['HEAD', 'OPTIONS', 'PUT', 'DELETE', 'PATCH', 'PROPFIND'])(
-    'is all that %s can do at most',
+    '%s of a confirm link never confirms',
     async (method) => {
       const response = await get(LINK, { method })
       expect(response.status).toBe(method === 'HEAD' ? 200 : 405)
@@ -82,26 +82,26 @@ describe('GET of a confirm link', () => {
   )
 
   it.each(['/confirm', '/confirm/', '/confirm/d1', '/confirm/d1/', '/confirm/d1/c/x', '/confirm/../_up/x'])(
-    'is not at %s',
+    'the page is not served at %s',
     async (path) => {
       expect((await get(path)).status).toBe(404)
     },
   )
 })
 
-describe('the code that is posted', () => {
-  it('reaches the confirmations with the ids of the link, decoded', async () => {
+describe('POST of the device code', () => {
+  it('POST passes the decoded ids of the link to the confirmations', async () => {
     await post('device_code=+12+%C3%BC34+', { path: '/confirm/device%3A%C3%BC%2F..%2F1/a%20b' })
     expect(confirmations.clicks).toEqual([{ deviceId: 'device:ü/../1', confirmCode: 'a b', deviceCode: '12 ü34' }])
   })
 
-  it('that is right confirms, and a page says so', async () => {
+  it('POST with the right code confirms, and shows that in a page', async () => {
     const response = await post('device_code=1234')
     expect(response.status).toBe(200)
     expect(await response.text()).toContain('Your device is confirmed')
   })
 
-  it('shows credentials that were made for the device, escaped, and asks nobody to keep them', async () => {
+  it('POST shows generated credentials, escaped, and asks the browser not to store them', async () => {
     confirmations.credentials = { user: 'u<1>', password: 'p"&' }
     const response = await post('device_code=1234')
     const page = await response.text()
@@ -112,7 +112,7 @@ describe('the code that is posted', () => {
     expect(response.headers.get('cache-control')).toBe('no-store')
   })
 
-  it('that is wrong, used or for an unknown link ends in one same page, to the letter', async () => {
+  it('POST with a wrong code, a used link or an unknown link gives exactly the same page', async () => {
     const wrong = await post('device_code=9999')
     const unknown = await post('device_code=1234', { path: '/confirm/d2/other' })
     await post('device_code=1234')
@@ -125,14 +125,14 @@ describe('the code that is posted', () => {
     expect([...unknown.headers]).toEqual([...wrong.headers])
   })
 
-  it('for an expired link ends in a page that says how to get another', async () => {
+  it('POST to an expired link shows how to get another', async () => {
     confirmations.next = { kind: 'expired' }
     const response = await post('device_code=1234')
     expect(response.status).toBe(410)
-    expect(await response.text()).toContain('Ask for a new mail on the device')
+    expect(await response.text()).toContain('Request a new mail on the device')
   })
 
-  it('that is still being worked on can be sent again by a button', async () => {
+  it('POST during a pending confirmation gives a page with a button to send the code again', async () => {
     confirmations.next = { kind: 'pending' }
     const response = await post('device_code=12%22%3E%3Cb%3E')
     expect(response.status).toBe(202)
@@ -140,7 +140,7 @@ describe('the code that is posted', () => {
   })
 
   it.each(['unreachable', 'timeout', 'overloaded', 'unauthorized'] as const)(
-    'while CouchDB is away (%s) may be tried again',
+    'POST while CouchDB is unavailable (%s) may be retried',
     async (code) => {
       confirmations.next = new CouchError(code, { request: 'GET /control/secret-id', reason: 'secret reason' })
       const response = await post('device_code=1234')
@@ -152,7 +152,7 @@ describe('the code that is posted', () => {
     },
   )
 
-  it('that meets an unexpected error ends in a page without its text or stack', async () => {
+  it('POST that meets an unexpected error gives a page without its text or stack', async () => {
     confirmations.next = new TypeError('secret detail')
     const response = await post('device_code=1234')
     expect(response.status).toBe(500)
@@ -161,17 +161,17 @@ describe('the code that is posted', () => {
   })
 })
 
-describe('a program that asks for JSON', () => {
+describe('a program that accepts JSON', () => {
   const ask = (body = 'device_code=1234') => post(body, { headers: JSON_ONLY })
 
-  it('gets ok, with credentials that were made', async () => {
+  it('a program gets ok, with generated credentials', async () => {
     confirmations.credentials = { user: 'u', password: 'p' }
     const response = await ask()
     expect(response.status).toBe(200)
     expect(await json(response)).toEqual({ ok: true, user: 'u', password: 'p' })
   })
 
-  it('may send JSON too', async () => {
+  it('a program may send JSON', async () => {
     const headers = { ...JSON_ONLY, 'content-type': 'application/json; charset=utf-8' }
     expect((await post('{"device_code":"1234"}', { headers })).status).toBe(200)
   })
@@ -181,14 +181,14 @@ describe('a program that asks for JSON', () => {
     [{ kind: 'expired' }, 410, 'expired'],
     [new CouchError('unreachable', { request: 'GET /control' }), 503, 'service_unavailable'],
     [new Error('secret'), 500, 'internal_server_error'],
-  ] as const)('gets error and reason as CouchDB words them: %o', async (next, status, error) => {
+  ] as const)('a program gets error and reason in CouchDB’s format: %o', async (next, status, error) => {
     confirmations.next = next
     const response = await ask()
     expect(response.status).toBe(status)
     expect(await json(response)).toEqual({ error, reason: expect.not.stringContaining('secret') as string })
   })
 
-  it('is told what is still pending', async () => {
+  it('a program gets pending while the confirmation is pending', async () => {
     confirmations.next = { kind: 'pending' }
     const response = await ask()
     expect(response.status).toBe(202)
@@ -213,7 +213,7 @@ describe('a malformed request', () => {
     ['plain text', 'device_code=1234', { 'content-type': 'text/plain' }, 415],
     ['a multipart form', 'device_code=1234', { 'content-type': 'multipart/form-data; boundary=x' }, 415],
     ['a body of 1 MB', `device_code=${'1'.repeat(1_000_000)}`, FORM, 413],
-  ])('with %s is refused before anybody is asked', async (_, body, headers, status) => {
+  ])('a request with %s is refused before it reaches the confirmations', async (_, body, headers, status) => {
     const page = await post(body, { headers })
     expect(page.status).toBe(status)
     expect(page.headers.get('content-type')).toContain('text/html')
@@ -226,18 +226,18 @@ describe('a malformed request', () => {
     ['an id that no document has', `/confirm/${'d'.repeat(257)}/c`],
     ['a code that no link has', `/confirm/d1/${'c'.repeat(257)}`],
     ['a control character in the id', '/confirm/d%00/c'],
-  ])('with %s is refused as any wrong code', async (_, path) => {
+  ])('a request with %s is refused like a wrong code', async (_, path) => {
     const response = await post('device_code=1234', { path })
     expect(response.status).toBe(403)
     expect(await response.text()).toBe(await (await post('device_code=9999')).text())
   })
 
-  it('with a broken escape in the link is refused as any wrong code', async () => {
+  it('a request with a broken escape in the link is refused like a wrong code', async () => {
     expect((await post('device_code=1234', { path: '/confirm/%ff%/%zz' })).status).toBe(403)
   })
 })
 
-describe('a request that another site made the browser send', () => {
+describe('a cross-site request', () => {
   it.each([
     { 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-site': 'same-site' },
@@ -245,7 +245,7 @@ describe('a request that another site made the browser send', () => {
     { origin: 'https://evil.example' },
     { origin: 'http://localhost:81' },
     { origin: 'garbage' },
-  ])('is refused: %o', async (headers) => {
+  ])('a cross-site request is refused: %o', async (headers) => {
     const response = await post('device_code=1234', { headers: { host: 'localhost', ...headers } })
     expect(response.status).toBe(403)
     expect(confirmations.clicks).toEqual([])
@@ -257,18 +257,18 @@ describe('a request that another site made the browser send', () => {
     { origin: 'https://sidecar.example', host: 'sidecar.example' },
     { origin: 'null' },
     {},
-  ])('is told from one that our own page sends: %o', async (headers) => {
+  ])('a request from the own page is accepted: %o', async (headers) => {
     expect((await post('device_code=1234', { headers })).status).toBe(200)
   })
 })
 
-describe('every answer', () => {
+describe('every answer of the confirm page', () => {
   it.each([
     ['GET', LINK],
     ['POST', LINK],
     ['PUT', LINK],
     ['GET', '/nothing'],
-  ])('has headers that allow nothing and leave no trace: %s %s', async (method, path) => {
+  ])('headers allow no external content and no caching: %s %s', async (method, path) => {
     const { headers } = await get(path, { method })
     expect(headers.get('content-security-policy')).toMatch(
       /^default-src 'none'; style-src 'sha256-[^']+'; script-src 'sha256-[^']+'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'$/,
@@ -279,7 +279,7 @@ describe('every answer', () => {
     expect(headers.get('x-frame-options')).toBe('DENY')
   })
 
-  it('leaves neither code in the log', async () => {
+  it('the log contains none of the codes', async () => {
     confirmations.credentials = { user: 'u', password: 'pa55word' }
     await get(`${LINK}?x=query-secret`)
     await post('device_code=1234')

@@ -1,4 +1,4 @@
-/** What the confirm page writes and shows, with the test in the place of the handlers. */
+/** What the confirm page writes and shows; the test takes the place of the handlers. */
 import { beforeEach, expect, test } from 'vitest'
 import { systemClock } from '../../sidecar/core/clock.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
@@ -22,7 +22,7 @@ beforeEach(async () => {
   await db.put({ _id: 'd', ...asked, confirmation: { codes } })
 })
 
-/** The page of one worker, that waits for nothing. */
+/** The page of one worker, which does not wait. */
 const openPage = (patienceMs = 0) =>
   createConfirmations({ database: db, clock: systemClock, hashing: hashingOf(true), patienceMs })
 
@@ -33,20 +33,20 @@ const click = (page: Confirmations, fields: { deviceCode?: string; confirmCode?:
 
 const guessesOf = async () => ((await db.find(guessesIdOf('d')))?.guesses ?? []) as TriedCode[]
 
-/** The confirm documents that were written. */
+/** The ids of the stored confirm documents. */
 async function written(): Promise<string[]> {
   const { rows } = await answerOf<{ rows: Row[] }>(createTestCouch(), { db: db.name, path: '_all_docs' })
   return rows.map(({ id }) => id).filter((id) => id !== 'd' && id !== guessesIdOf('d'))
 }
 
-/** What the handlers do with the right codes. */
+/** Acts as the handlers do for the right codes. */
 async function activate(confirmed_by: string): Promise<void> {
   const device = await db.get('d')
   const confirmation = { ...(device.confirmation as object), confirmed_by }
   await db.put({ ...device, state: 'active', user: 'device-1', owner_role: 'owner-1', confirmation })
 }
 
-test('the same codes are one document, however often they are typed in', async () => {
+test('the same codes make one document, for any number of clicks', async () => {
   const page = openPage()
   expect(await click(page)).toEqual({ kind: 'pending' })
   expect(await click(page)).toEqual({ kind: 'pending' })
@@ -54,7 +54,7 @@ test('the same codes are one document, however often they are typed in', async (
   expect(await written()).toEqual([expect.stringMatching(/^confirm:[0-9a-f]{32}$/)])
 })
 
-test('wrong device codes are counted, each once, without a document that would hold the code of the link', async () => {
+test('each wrong device code counts once, and makes no document that would hold the link’s code', async () => {
   const page = openPage()
   const guesses = ['0001', '0002', '0002', '0003', '0004']
   for (const deviceCode of guesses) expect(await click(page, { deviceCode })).toEqual({ kind: 'refused' })
@@ -65,14 +65,14 @@ test('wrong device codes are counted, each once, without a document that would h
   expect(await written()).toEqual([])
 })
 
-test('of many guesses at once none goes uncounted', async () => {
+test('concurrent guesses are all counted', async () => {
   const page = openPage(10_000)
   const guesses = Array.from({ length: 8 }, (_, i) => click(page, { deviceCode: `000${i}` }))
   expect(await Promise.all(guesses)).toEqual(guesses.map(() => ({ kind: 'refused' })))
   expect(await db.get('d')).toMatchObject({ state: 'error', error: { code: 'too_many_attempts' } })
 })
 
-test('of many guesses at once no more than five are compared, the right one too', async () => {
+test('at most five of many concurrent guesses are compared, also with the right code among them', async () => {
   const page = openPage()
   const codes = Array.from({ length: 40 }, (_, i) => `${1195 + i}`) // 1234 is the last of them
   const outcomes = await Promise.all(codes.map((deviceCode) => click(page, { deviceCode })))
@@ -84,7 +84,7 @@ test('of many guesses at once no more than five are compared, the right one too'
   expect(await written()).toHaveLength(wasAmongThem ? 1 : 0)
 })
 
-test('asking for another mail does not give more guesses, whatever the device leaves out of its document', async () => {
+test('another mail does not give more guesses, even if the device leaves out fields', async () => {
   const page = openPage()
   for (const deviceCode of ['0001', '0002', '0003', '0004']) await click(page, { deviceCode })
   const { confirmation, ...device } = await db.get('d')
@@ -102,7 +102,7 @@ test('asking for another mail does not give more guesses, whatever the device le
   expect(await click(page, { confirmCode: other })).toEqual({ kind: 'refused' })
 })
 
-test('guesses are forgotten when the link has expired that they were made with', async () => {
+test('guesses are forgotten when their link expires', async () => {
   await db.put({
     _id: guessesIdOf('d'),
     type: 'guesses',
@@ -112,7 +112,7 @@ test('guesses are forgotten when the link has expired that they were made with',
   expect(await written()).toHaveLength(1)
 })
 
-test('the right code is good after wrong ones of a device that is confirmed already, but is not guessed then', async () => {
+test('the right code of a confirmed device is accepted after wrong ones', async () => {
   const page = openPage()
   await click(page)
   const [id] = await written()
@@ -124,7 +124,7 @@ test('the right code is good after wrong ones of a device that is confirmed alre
   expect(await guessesOf()).toHaveLength(5)
 })
 
-test.each(['new', 'error'])('a link that is out counts also while its device is in %s', async (state) => {
+test.each(['new', 'error'])('a sent link is valid while its device is in state %s', async (state) => {
   await db.put({ ...(await db.get('d')), state })
   expect(await click(openPage(), { deviceCode: '9999' })).toEqual({ kind: 'refused' })
   expect(await click(openPage())).toEqual({ kind: 'pending' })
@@ -137,12 +137,12 @@ test.each([
   ['another device', { deviceId: 'e' }],
   ['the whole database', { deviceId: '_all_docs' }],
   ['the server', { deviceId: '..' }],
-])('%s is refused, and nothing is written', async (_, fields) => {
+])('a click with %s is refused, and writes nothing', async (_, fields) => {
   expect(await click(openPage(), fields)).toEqual({ kind: 'refused' })
   expect(await written()).toEqual([])
 })
 
-test('a password whose page came too late is on the next page, once', async () => {
+test('a password that its page could not show is on the next page, once', async () => {
   const page = openPage()
   await click(page)
   const [id] = await written()
@@ -153,7 +153,7 @@ test('a password whose page came too late is on the next page, once', async () =
   expect(await click(page)).toEqual({ kind: 'confirmed', user: 'device-1', password: undefined })
 })
 
-test('a worker that did not make the password shows none', async () => {
+test('a worker that did not generate the password shows none', async () => {
   const [one, other] = [openPage(), openPage()]
   await click(one)
   await click(other)
@@ -163,14 +163,14 @@ test('a worker that did not make the password shows none', async () => {
   expect(await click(one)).toMatchObject({ password: expect.any(String) as string })
 })
 
-test('a password that did not count is not shown', async () => {
+test('a password that was not used for the device is not shown', async () => {
   const page = openPage()
   await click(page)
   await activate('confirmed by the device itself')
   expect(await click(page)).toEqual({ kind: 'confirmed', user: 'device-1', password: undefined })
 })
 
-test('a device that brought its credentials gets no others', async () => {
+test('a device with its own credentials gets no others', async () => {
   const device = await db.get('d')
   const credentials = { password_scheme: 'pbkdf2', derived_key: '0'.repeat(40), salt: '00', iterations: 1000 }
   await db.put({ ...device, credentials })
@@ -179,7 +179,7 @@ test('a device that brought its credentials gets no others', async () => {
   expect(await db.get(id!)).not.toHaveProperty('credentials')
 })
 
-test('somebody who goes away ends the waiting', async () => {
+test('an aborted request ends the waiting', async () => {
   const gone = new AbortController()
   const waiting = openPage(60_000).click({ deviceId: 'd', deviceCode: '1234', confirmCode: code, signal: gone.signal })
   await eventually(async () => expect(await written()).toHaveLength(1))

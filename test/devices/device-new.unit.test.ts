@@ -14,6 +14,6 @@ test.each([
   [2 * HOUR, '2 hours'],
   [24 * HOUR, '24 hours'],
   [7 * 24 * HOUR, '168 hours'],
-])('%i ms are %s', (ms, words) => {
+])('%i ms are written as %s', (ms, words) => {
   expect(inWords(ms)).toBe(words)
 })

@@ -1,4 +1,4 @@
-/** What is said to who follows a link, by what became of its device. */
+/** The state of a link, from the state of its device. */
 import { expect, test } from 'vitest'
 import { hashCode } from '../../sidecar/devices/codes.ts'
 import { stateOfLink } from '../../sidecar/devices/check-codes.ts'
@@ -24,4 +24,4 @@ test.each<[string, Device | undefined, string]>([
   ['unknown', device('confirming'), 'wrong'],
   ['unknown', device('active'), 'wrong'],
   ['unknown', undefined, 'right'],
-])('it is %s', (kind, found, code) => expect(stateOfLink(found, code, now).kind).toBe(kind))
+])('the link’s state is %s', (kind, found, code) => expect(stateOfLink(found, code, now).kind).toBe(kind))

@@ -1,4 +1,4 @@
-/** One request for a mail may take several tries: which codes are good afterwards, and how many mails are counted. */
+/** One request for a mail can take several attempts: which codes are valid afterwards, and how many mails count. */
 import { expect, test } from 'vitest'
 import { normaliseAddress } from '../../sidecar/accounts/owner.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
@@ -16,18 +16,18 @@ import { newDevice, startRegistrationRig } from './rig.ts'
 const sent = (name: string): SentCode => ({ hash: hashCode(name), expires_at: '2099-01-01T00:00:00.000Z', key: name })
 const hashesIn = ({ confirmation }: StoredDoc) => (confirmation as { codes: SentCode[] }).codes.map(({ hash }) => hash)
 
-/** A device that was sent five mails and asks for another. */
+/** A device with five sent mails that requests another. */
 async function askForSixth(smtpUrl: string, mailsPerOwner?: number) {
   const db = await freshDb('tries')
   const codes = ['a', 'b', 'c', 'd', 'e'].map(sent)
   const device = newDevice({ confirmation: { codes } })
   await db.put(device)
-  const random = () => 0.999 // seconds between tries: those that are wanted sooner are asked for
+  const random = () => 0.999 // delays of seconds: the tests trigger earlier attempts themselves
   await startRegistrationRig(db, { smtpUrl, random, ...(mailsPerOwner !== undefined && { mailsPerOwner }) })
   return { db, device, hashes: codes.map(({ hash }) => hash) }
 }
 
-/** Until the next try has failed, and is on record; then the one after it does not wait. */
+/** Waits until the next attempt has failed and is stored; `again` then retries at once. */
 async function afterFailure(db: Database, id: string, code: string, then: 'again' | 'wait' = 'again') {
   const failed = await eventually(async () => {
     const doc = await db.get(id)
@@ -51,7 +51,7 @@ const countedFor = async (db: Database, owner: string) =>
 test.each([
   ['the server is down', 'mail_unreachable'],
   ['the server asks to come back later', 'mail_deferred'],
-])('tries that surely sent nothing push no code out and count as one mail: %s', async (_, code) => {
+])('failed attempts that sent nothing drop no code and count as one mail: %s', async (_, code) => {
   const smtp = await startTestSmtp()
   if (code === 'mail_unreachable') await smtp.down()
   smtp.behave({ kind: 'refuse-message', code: 451 })
@@ -66,7 +66,7 @@ test.each([
   expect(await countedFor(db, device.owner)).toBe(1)
 })
 
-test('a mail that is refused for good leaves no code, and the others as they are', async () => {
+test('a mail that is refused for good adds no code, and keeps the others', async () => {
   const smtp = await startTestSmtp()
   smtp.behave({ kind: 'refuse-recipient', code: 550 })
   const { db, device, hashes } = await askForSixth(smtp.url)
@@ -74,7 +74,7 @@ test('a mail that is refused for good leaves no code, and the others as they are
   expect(hashesIn(await db.get(device._id))).toEqual(hashes)
 })
 
-test('tries that may have sent something keep their codes as those of one mail, and are each counted', async () => {
+test('attempts with an unknown outcome keep their codes as one mail’s, and each counts', async () => {
   const smtp = await startTestSmtp()
   smtp.behave({ kind: 'cut-after-message' })
   const { db, device, hashes } = await askForSixth(smtp.url)
@@ -93,7 +93,7 @@ test('tries that may have sent something keep their codes as those of one mail, 
   expect(codes.slice(4)).toEqual(links.map(hashCode))
 })
 
-test('a try that would be one mail too many waits for the hour to pass', async () => {
+test('an attempt over the quota waits for the hour to pass', async () => {
   const smtp = await startTestSmtp()
   smtp.behave({ kind: 'cut-after-message' })
   const { db, device } = await askForSixth(smtp.url, 1)

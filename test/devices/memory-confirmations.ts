@@ -3,17 +3,17 @@ import type { Click, ClickOutcome, Confirmations, Followed } from '../../sidecar
 type Codes = Omit<Click, 'signal'>
 
 export interface MemoryConfirmations extends Confirmations {
-  /** What was asked so far. */
+  /** The clicks so far. */
   readonly clicks: Codes[]
-  /** Given with the confirmation. */
+  /** Returned with the confirmation. */
   credentials: { user?: string; password?: string }
-  /** The outcome of the next click, or what it throws, instead of what the codes would give. */
+  /** The result of the next click, or the error it throws, in place of the real result. */
   next: ClickOutcome | Error | undefined
-  /** What the link of the device is told to be; any other is unknown. */
+  /** The state of the device's link; any other link is unknown. */
   followed: Followed | Error
 }
 
-/** Confirmations of one device, kept in memory: good once for the three right codes. */
+/** Confirmations of one device, in memory: valid once for the three right codes. */
 export function memoryConfirmations(right: Codes): MemoryConfirmations {
   let used = false
   const memory: MemoryConfirmations = {

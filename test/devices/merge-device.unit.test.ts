@@ -11,11 +11,11 @@ const theirs = {
   credentials: { salt: 'eve' },
 } as StoredDoc
 
-test('nothing of another person’s device under the same id comes into it', () => {
+test('a merge ignores another owner’s device under the same id', () => {
   expect(mergeDevice({ ours, theirs, base: undefined })).toEqual(ours)
 })
 
-test('what a device has added to its own document is taken, also where CouchDB has no more what it was', () => {
+test('a merge takes a device’s own additions, also after a compaction removed the base', () => {
   const later = { ...ours, name: 'phone' } as StoredDoc
   expect(mergeDevice({ ours, theirs: later, base: undefined, baseRev: '1-a' })).toMatchObject({ name: 'phone' })
 })

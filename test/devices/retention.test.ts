@@ -1,4 +1,4 @@
-/** What the sidecar has made for strangers ends. */
+/** Documents that strangers cause are deleted in the end. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { controlMachines } from '../../ddocs/machines.ts'
@@ -11,14 +11,14 @@ import { createControlDb, newPerson, startWithOwner, startWorker, channel, inSta
 import { eventually } from '../support/eventually.ts'
 
 const past = new Date(Date.now() - 1000).toISOString()
-/** As the sidecar has left it, when its time is up. */
+/** As the sidecar leaves a document whose timeout is over. */
 const timed = <D extends { readonly state: string }>(doc: D) => ({
   ...doc,
   docstate: { state: doc.state, timeout_at: past },
 })
 const device = { type: 'device', owner: 'ann@example.com', device_code: '1234' }
 
-test('docs/retention.md says of each type of the control database when it is deleted', () => {
+test('docs/retention.md says for each type of the control database when it is deleted', () => {
   const page = readFileSync(new URL('../../docs/retention.md', import.meta.url), 'utf8')
   const rows = [...page.matchAll(/^\| `(\w+)` .*\|(.*)\|$/gm)].map(([, type, ends]) => [type!, ends!] as const)
   expect(new Set(rows.map(([type]) => type))).toEqual(new Set([...Object.keys(controlMachines), 'user_database']))
@@ -37,7 +37,7 @@ const inWords = (ms: number): string => {
   return `${count} ${unit}${count === 1 ? '' : 's'}`
 }
 
-test('what strangers have left, and what was counted for them, is deleted when its time is up', async () => {
+test('documents of strangers, and their quotas, are deleted after their timeout', async () => {
   const controlDb = createControlDb()
   const { couch, control } = await startWorker(controlDb)
   const user = userNameOf('failed')
@@ -95,7 +95,7 @@ test('what strangers have left, and what was counted for them, is deleted when i
   expect(await couch.db('_users').find(`org.couchdb.user:${user}`)).toBeUndefined()
 })
 
-test('what is counted says itself when it is over, and counts on when it is taken again', async () => {
+test('a quota document is deleted after its timeout, and counts again when it is used again', async () => {
   const controlDb = createControlDb()
   const { control } = await startWorker(controlDb)
   const documents = { find: (id: string) => control.find(id), put: (doc: Doc) => control.put(doc) }
@@ -106,7 +106,7 @@ test('what is counted says itself when it is over, and counts on when it is take
   expect(await control.get(id)).toMatchObject({ state: 'counting', docstate: { state: 'counting' } })
 })
 
-test('an invitation is kept as long as its member may come, and his account goes with the last channel', async () => {
+test('an invitation is kept while its member is invited, and the member’s account goes with the last channel', async () => {
   const bob = newPerson('bob')
   const { couch, control, ann, own, mails } = await startWithOwner()
   await own.put(channel(ann, 'photos', { members: [bob.address] }))

@@ -17,12 +17,12 @@ import { startRig, type Rig } from '../docstate/rig.ts'
 import { couchUrl, createTestCouch, uniqueName } from '../support/couchdb.ts'
 
 export interface RegistrationRig {
-  /** Where the worker finds CouchDB, by a proxy for example. Default: the server of this run. */
+  /** The worker's URL of CouchDB, such as a proxy. Default: the server of this run. */
   readonly url?: string
   readonly smtpUrl?: string
   readonly worker?: string
   readonly mailsPerOwner?: number
-  /** For the waits between tries. */
+  /** For the delays between attempts. */
   readonly random?: () => number
 }
 
@@ -52,7 +52,7 @@ export async function startRegistrationRig(database: Database, options: Registra
   return startRig(couch.db(database.name), register, { machines: controlMachines, mailer, worker, random })
 }
 
-/** A device as a client writes it, whose user is removed with the test. */
+/** A device as a client writes it; the test removes its user. */
 export function newDevice(fields: Record<string, unknown> = {}) {
   const _id = uniqueName('device')
   onTestFinished(() => removeUser(_id))
@@ -60,7 +60,7 @@ export function newDevice(fields: Record<string, unknown> = {}) {
   return { _id, type: 'device', state: 'new', owner, device_code: '1234', ...fields }
 }
 
-/** A hash as CouchDB makes it, of a password that nobody logs in with. */
+/** A hash in CouchDB's format, of an unused password. */
 export const credentials = {
   password_scheme: 'pbkdf2',
   pbkdf2_prf: 'sha256',

@@ -4,7 +4,7 @@ import { userNameOf } from '../../sidecar/devices/device-names.ts'
 import { createDeviceUsers } from '../../sidecar/devices/users.ts'
 import { couchUrl, createTestCouch, uniqueName } from '../support/couchdb.ts'
 
-test('a user that a cluster has written twice is gone when it is revoked, with every branch', async () => {
+test('revoking a user with conflicts in `_users` removes every branch', async () => {
   const users = createTestCouch().db('_users')
   const deviceId = uniqueName('device')
   const name = userNameOf(deviceId)
@@ -19,7 +19,7 @@ test('a user that a cluster has written twice is gone when it is revoked, with e
     const ids = [digit.repeat(32), _rev.split('-')[1]!]
     return { ...there, _rev: `2-${ids[0]}`, _revisions: { start: 2, ids } }
   })
-  await users.merge(written) // while both are there CouchDB lets nobody log in, with one of them it does
+  await users.merge(written) // with two branches CouchDB refuses the login, with one of them it accepts it
   const url = new URL(couchUrl())
   ;[url.username, url.password] = [name, 'secret']
   const device = createTestCouch({ url: url.href })
@@ -30,7 +30,7 @@ test('a user that a cluster has written twice is gone when it is revoked, with e
   await expect(device.request({ path: '_session' })).rejects.toMatchObject({ code: 'unauthorized' })
 })
 
-test('a user is gone when it is revoked, whichever device it has written into its own document', async () => {
+test('revoking a user removes it, even if it names another device', async () => {
   const users = createTestCouch().db('_users')
   const name = userNameOf(uniqueName('device'))
   const _id = `org.couchdb.user:${name}`

@@ -1,4 +1,4 @@
-/** Attachments of documents: read and written by handlers as streams, beside claims, renewals and the edits of others. */
+/** Attachments that handlers read and write as streams, during claims, renewals and edits by clients. */
 import { createHash, randomBytes } from 'node:crypto'
 import { PassThrough, Readable } from 'node:stream'
 import { buffer, text } from 'node:stream/consumers'
@@ -43,7 +43,7 @@ test.each(['safe', 'unsafe'] as const)('a %s handler reads an attachment and add
   expect(docstateIn(await db.get('o'))).toBeUndefined()
 })
 
-test('what is attached takes the place of what was there, and is kept by ctx.save', async () => {
+test('an attachment replaces the previous one of its name, and ctx.save keeps it', async () => {
   const db = await freshDb('attachments')
   await startRig(db, (control) =>
     control.unsafe('order', 'paid', async (doc, ctx) => {
@@ -92,7 +92,7 @@ test('a stream that takes longer than the lease keeps its claim', async () => {
   expect(runs).toBe(1)
 })
 
-test('an edit by another one beside it is kept, with what was attached there', async () => {
+test('a client’s edit and attachment during the handler are kept', async () => {
   const db = await freshDb('attachments')
   await startRig(db, (control) =>
     control.unsafe('order', 'paid', async (doc, ctx) => {
@@ -111,7 +111,7 @@ test('an edit by another one beside it is kept, with what was attached there', a
   expect((await read(db, 'photo.jpg'))?.text).toBe('a photo')
 })
 
-test('a stream that breaks fails the try with what it threw, and leaves the document as it was', async () => {
+test('a broken stream fails the attempt with the stream’s error and leaves the document unchanged', async () => {
   const db = await freshDb('attachments')
   async function* breaks() {
     yield randomBytes(2 * MEGABYTE)
@@ -140,11 +140,11 @@ test('a stream that breaks fails the try with what it threw, and leaves the docu
 })
 
 test.each([
-  ['a number', 'a', 5],
-  ['no name', '', 'text'],
-  ['a name of CouchDB', '_design', 'text'],
-  ['a type that is none', 'a', 'text', 'jpeg'],
-  ['a type with a line break', 'a', 'text', 'text/plain\r\nx-evil: 1'],
+  ['an attachment whose body is a number', 'a', 5],
+  ['an attachment without a name', '', 'text'],
+  ['an attachment with a name that begins with _', '_design', 'text'],
+  ['an attachment with an invalid type', 'a', 'text', 'jpeg'],
+  ['an attachment with a line break in its type', 'a', 'text', 'text/plain\r\nx-evil: 1'],
 ])('%s is refused, and the document goes to error', async (_, name, body, type?: string) => {
   const db = await freshDb('attachments')
   await startRig(db, (control) =>
@@ -155,7 +155,7 @@ test.each([
   expect(await db.get('o')).toMatchObject({ error: { code: 'bad_attachment' } })
 })
 
-test('a handler reads attachments of documents of other databases', async () => {
+test('a handler reads attachments of documents in other databases', async () => {
   const [db, other] = [await freshDb('attachments'), await freshDb('elsewhere')]
   await other.put({ _id: 'logo', _attachments: { 'logo.svg': { ...photo, content_type: 'image/svg+xml' } } })
   await startRig(db, (control) =>
@@ -172,14 +172,14 @@ test('a handler reads attachments of documents of other databases', async () => 
   expect(await db.get('o')).toMatchObject({ logo: 'image/svg+xml: a photo' })
 })
 
-test('a body that is not read, or not to its end, holds up nothing and ends nothing', async () => {
+test('an attachment body that a handler does not read to its end delays nothing', async () => {
   const db = await freshDb('attachments')
   const left: Readable[] = []
   await startRig(db, (control) =>
     control.unsafe('order', 'paid', async (doc, ctx) => {
       const [unread, half] = [(await ctx.attachment('long'))!.body, (await ctx.attachment('long'))!.body]
       for await (const _ of half) break
-      const piped = (await ctx.attachment('long'))!.body.pipe(new PassThrough()) // into what takes nothing
+      const piped = (await ctx.attachment('long'))!.body.pipe(new PassThrough()) // a stream without a reader
       left.push(unread, piped)
       return { ...doc, state: 'shipped' }
     }),
@@ -192,7 +192,7 @@ test('a body that is not read, or not to its end, holds up nothing and ends noth
   for (const body of left) body.destroy()
 })
 
-test('what is attached after the handler has ended is refused, and the document is as it was saved', async () => {
+test('an attachment after the end of the handler is refused, and the document stays as saved', async () => {
   const db = await freshDb('attachments')
   const late = createLatch()
   let refused: unknown
@@ -212,8 +212,8 @@ test('what is attached after the handler has ended is refused, and the document 
 
 test.each([
   ['is sent again', 100, 1],
-  ['of a long stream fails the try, and the next one attaches it', 3 * MEGABYTE, 2],
-])('what was stored without an answer %s', async (_, length, tries) => {
+  ['of a long stream fails the attempt, and the next attempt stores it', 3 * MEGABYTE, 2],
+])('an attachment whose answer was lost %s', async (_, length, tries) => {
   const [{ name }, proxy] = [await freshDb('attachments'), await startFaultyProxy()]
   const db = createTestCouch({ url: proxy.url }).db(name)
   let runs = 0

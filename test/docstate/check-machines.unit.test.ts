@@ -8,7 +8,7 @@ const paid = { mode: 'unsafe', create: 'client', next: { invoiced: 'sidecar' } }
 const order: Machine = { paid, invoiced: {} }
 const handler = (type: string, state: string, mode: Mode = 'safe') => ({ type, state, mode })
 
-describe('a machine is refused', () => {
+describe('invalid machines', () => {
   test.each([
     [
       'next names an unknown state',
@@ -21,13 +21,13 @@ describe('a machine is refused', () => {
       ['the machine of order: state paid: timeout.next: expected one of paid, invoiced; got late'],
     ],
     [
-      'a name from the prototype is no state',
+      'next names a property of the prototype',
       { paid: { ...paid, next: { constructor: 'sidecar' } } },
       ['got constructor'],
     ],
     ['it has no states', {}, ['the machine of order: expected at least one state']],
-    ['it is no table', 'paid', ['the machine of order: ']],
-    ['a state is no table', { paid: null }, ['the machine of order: paid: ']],
+    ['it is not an object', 'paid', ['the machine of order: ']],
+    ['a state is not an object', { paid: null }, ['the machine of order: paid: ']],
     ['the mode is misspelt', { paid: { mode: 'usafe' } }, ['the machine of order: paid.mode: ']],
     [
       'a writer is misspelt',
@@ -45,12 +45,12 @@ describe('a machine is refused', () => {
       ["paid.timeout: expected { afterMs, next }, or { at, next } with the name of the field, got { afterMs: '24h'"],
     ],
     [
-      'a time is CouchDB’s own',
+      'the field of a timeout begins with _',
       { paid: { timeout: { at: '_rev', next: 'paid' } } },
       ['paid.timeout.at: expected the name of a field'],
     ],
     [
-      'a state is called what is none, or is not called so any more',
+      'a state is renamed to an unknown state or to a renamed state',
       { paid: { renamed: 'payed' }, due: { renamed: 'paid' }, invoiced: { next: { paid: 'client' } } },
       [
         'state paid: renamed: expected one of invoiced; got payed',
@@ -59,18 +59,18 @@ describe('a machine is refused', () => {
       ],
     ],
     [
-      'a renamed state says more',
+      'a renamed state has other fields',
       { paid: { renamed: 'invoiced', mode: 'safe' }, invoiced: {} },
-      ['the machine of order: paid: expected renamed alone'],
+      ['the machine of order: paid: expected only renamed'],
     ],
     ['all its states are renamed', { a: { renamed: 'b' }, b: { renamed: 'a' } }, ['expected at least one state']],
-  ])('if %s', (_, machine, expected) => {
+  ])('a machine is refused if %s', (_, machine, expected) => {
     const faults = checkMachines({ order: machine } as unknown as Machines)
     expect(faults).toHaveLength(expected.length)
     for (const [i, fault] of expected.entries()) expect(faults[i]).toContain(fault)
   })
 
-  test('with all faults of all machines at once', () => {
+  test('all faults of all machines are reported at once', () => {
     const wrong = { paid: { next: { a: 'sidecar', b: 'sidecar' } } } as const
     expect(checkMachines({ order: wrong, bill: wrong })).toHaveLength(4)
     expect(checkMachines(null as unknown as Machines)).toHaveLength(1)
@@ -78,18 +78,18 @@ describe('a machine is refused', () => {
 })
 
 test.each([{ order }, {}, controlMachines, userMachines] as Machines[])(
-  'a sound table has no faults: %#',
+  'valid machines have no faults: %#',
   (machines) => {
     expect(checkMachines(machines)).toEqual([])
   },
 )
 
-describe('doubts', () => {
+describe('warnings about machines', () => {
   const of = (machine: Machine, ...registrations: ReturnType<typeof handler>[]) =>
     listDoubts({ machines: { order: machine }, registrations })
   const takesPaid = handler('order', 'paid', 'unsafe')
 
-  test('none about a sound machine with all its handlers', () => {
+  test('a valid machine with all its handlers causes no warning', () => {
     expect(of(order, takesPaid)).toEqual([])
     const errors = { ...order, error: { next: { paid: 'client' } } } as const
     expect(of(errors, takesPaid), 'a handled state may always fail into error').toEqual([])
@@ -99,7 +99,7 @@ describe('doubts', () => {
     expect(of({ ...order, legacy: { create: 'sidecar', next: { paid: 'sidecar' } } }, takesPaid)).toEqual([])
   })
 
-  test('a state that no document can reach, also in a ring of such', () => {
+  test('a state that no document can reach causes a warning, also in a cycle of such states', () => {
     const island = { a: { next: { b: 'sidecar' } }, b: { next: { a: 'sidecar' } } } as const
     expect(of({ ...order, ...island }, takesPaid)).toEqual([
       expect.stringContaining('the machine of order: no document can reach state a:'),
@@ -113,7 +113,7 @@ describe('doubts', () => {
     expect(of(timed)).toEqual([])
   })
 
-  test('a handled state that its handler cannot leave, unless the machine says so', () => {
+  test('a handled state without a next state causes a warning, unless the machine declares an empty next', () => {
     const stays = { paid: { mode: 'unsafe', create: 'client' }, invoiced: { create: 'sidecar' } } as const
     expect(of(stays, takesPaid)).toEqual([
       expect.stringContaining('the machine of order: no document can leave state paid, although it has a handler:'),
@@ -121,13 +121,13 @@ describe('doubts', () => {
     expect(of({ ...stays, paid: { ...stays.paid, next: {} } }, takesPaid)).toEqual([])
   })
 
-  test('a state that is declared as handled, and has no handler', () => {
+  test('a state with a declared mode and without a handler causes a warning', () => {
     expect(of(order)).toEqual([
       expect.stringContaining('the machine of order declares state paid as unsafe, and no handler here takes it'),
     ])
   })
 
-  test('a handler for a type that looks like a declared one', () => {
+  test('a handler for a type with a name similar to a declared type causes a warning', () => {
     const free = [handler('oder', 'paid'), handler('photo', 'uploaded')]
     expect(of(order, takesPaid, ...free)).toEqual([
       expect.stringContaining(

@@ -1,4 +1,4 @@
-/** What a handler does by its context before it ends: saving, reading, writing. */
+/** Operations of a handler's context: saving, reading and writing before the handler ends. */
 import pino from 'pino'
 import { expect, test, vi } from 'vitest'
 import { Reject } from '../../sidecar/core/errors.ts'
@@ -9,7 +9,7 @@ import { freshDb } from '../support/couchdb.ts'
 import { actOnOne, retry } from '../../sidecar/docstate/operator/actions.ts'
 import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
 
-test('a handler may save its document on the way, and goes on holding it', async () => {
+test('a handler saves its document midway and keeps its claim', async () => {
   const db = await freshDb('saving')
   const seen: unknown[] = []
   await startRig(db, (control) =>
@@ -26,7 +26,7 @@ test('a handler may save its document on the way, and goes on holding it', async
   expect(await db.get('o')).not.toHaveProperty('docstate')
 })
 
-test('a handler may save the next state itself and return nothing', async () => {
+test('a handler may save the next state with ctx.save and return nothing', async () => {
   const db = await freshDb('saving')
   await startRig(db, (control) =>
     control.unsafe('order', 'paid', async (doc, ctx) => {
@@ -55,7 +55,7 @@ test('a handler reads and writes other documents of its database', async () => {
   expect((await db.get('stock')).count).toBe(9)
 })
 
-test('a handler that goes on after it has saved the next state has no more say about the document', async () => {
+test('a handler that saved the next state cannot change the document’s outcome afterwards', async () => {
   const db = await freshDb('saving')
   const [left, go] = [createLatch(), createLatch()]
   await startRig(
@@ -76,7 +76,7 @@ test('a handler that goes on after it has saved the next state has no more say a
   )
   await db.put({ _id: 'o', type: 'order', state: 'paid' })
   await left.opened
-  await new Promise((resolve) => setTimeout(resolve, 1000)) // renewals would be due
+  await new Promise((resolve) => setTimeout(resolve, 2500)) // renewals would be due
   go.open()
   await new Promise((resolve) => setTimeout(resolve, 300))
   const doc = await db.get('o')
@@ -86,9 +86,9 @@ test('a handler that goes on after it has saved the next state has no more say a
 
 test.each([
   ['null', null],
-  ['a state that nobody knows', { state: 'nowhere' }],
-  ['no object', 'thanks'],
-])('after a save of another state, returning %s means nothing', async (_, returned) => {
+  ['an undeclared state', { state: 'nowhere' }],
+  ['a text', 'thanks'],
+])('after a handler saves another state, its result is ignored: %s', async (_, returned) => {
   const db = await freshDb('saving')
   const machines = { order: { paid: { mode: 'unsafe', next: { invoiced: 'sidecar' } }, invoiced: {} } } as const
   const log = vi.fn()
@@ -109,7 +109,7 @@ test.each([
   expect(log).not.toHaveBeenCalled()
 })
 
-test('a save of a state that the machine does not have is refused', async () => {
+test('ctx.save of an undeclared state is refused', async () => {
   const db = await freshDb('saving')
   const machines = { order: { paid: { mode: 'safe', next: { invoiced: 'sidecar' } }, invoiced: {} } } as const
   await startRig(
@@ -123,7 +123,7 @@ test('a save of a state that the machine does not have is refused', async () => 
   )
 })
 
-test('a document without an id is not written', async () => {
+test('ctx.put of a document without an id fails and writes nothing', async () => {
   const db = await freshDb('saving')
   await startRig(db, (control) =>
     control.safe(
@@ -139,10 +139,10 @@ test('a document without an id is not written', async () => {
   await db.put({ _id: 'o', type: 'order', state: 'paid' })
   await eventually(async () => expect(await stateOf(db, 'o')).toBe('error'))
   expect(await db.get('o')).toMatchObject({ error: { reason: expect.stringContaining('_id') as unknown } })
-  expect((await db.info()).doc_count).toBe(2) // the order, and the design document
+  expect((await db.info()).doc_count).toBe(2) // the order and the design document
 })
 
-test('the signal of a handler aborts when it has ended, for what it has left running', async () => {
+test('the signal of a handler aborts when the handler ends', async () => {
   const db = await freshDb('context')
   const seen: Context[] = []
   await startRig(db, (control) =>
@@ -158,7 +158,7 @@ test('the signal of a handler aborts when it has ended, for what it has left run
   expect(seen[0]!.signal.reason).toMatchObject({ message: 'the handler has ended' })
 })
 
-test('the signal aborts for a handler that never asked for it before its end', async () => {
+test('the signal aborts at the end even if the handler never read the signal before', async () => {
   const db = await freshDb('context')
   const seen: Context[] = []
   await startRig(db, (control) => control.safe('order', 'paid', async (_, ctx) => void seen.push(ctx)))
@@ -167,7 +167,7 @@ test('the signal aborts for a handler that never asked for it before its end', a
   expect(seen[0]!.signal.aborted).toBe(true)
 })
 
-test('a step runs once, and its result is in the document before it is returned', async () => {
+test('a step runs once, and the document holds its result before ctx.once returns', async () => {
   const db = await freshDb('steps')
   const [calls, seen]: [string[], unknown[]] = [[], []]
   let tries = 0
@@ -200,7 +200,7 @@ test('a step runs once, and its result is in the document before it is returned'
   expect(await db.get('o')).not.toHaveProperty('docstate')
 })
 
-test('steps that fail run again, each with its own key, and the same when asked for twice is one', async () => {
+test('a failed step runs again with the same key, and concurrent calls of one step run it once', async () => {
   const db = await freshDb('steps')
   const calls: string[] = []
   await startRig(db, (control) =>
@@ -227,8 +227,8 @@ test('steps that fail run again, each with its own key, and the same when asked 
 
 test.each([
   ['', 1, 'ctx.once: expected a name of 1 to 100 characters'],
-  ['big', 1n, 'the step big returned what has no JSON'],
-])('a step %j that makes no sense puts the document into error', async (name, result, reason) => {
+  ['big', 1n, 'the step big returned a value without a JSON form'],
+])('an invalid step puts the document into error: %j', async (name, result, reason) => {
   const db = await freshDb('steps')
   await startRig(db, (control) =>
     control.unsafe('order', 'paid', async (order, ctx) => {
@@ -244,7 +244,7 @@ test.each([
   })
 })
 
-test('steps are kept when a document ends in error, and when it is brought back', async () => {
+test('the results of steps survive an error and a retry by an operator', async () => {
   const db = await freshDb('steps')
   let calls = 0
   let isMended = false
@@ -267,7 +267,7 @@ test('steps are kept when a document ends in error, and when it is brought back'
   await eventually(async () => expect(await db.get('o')).toMatchObject({ state: 'invoiced', charge: 1 }))
 })
 
-test('a handler finds and puts documents of other databases', async () => {
+test('a handler reads and writes documents of other databases', async () => {
   const [db, stock] = [await freshDb('orders'), await freshDb('stock')]
   await stock.put({ _id: 'pens', count: 10 })
   const codes: unknown[] = []

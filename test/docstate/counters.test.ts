@@ -1,4 +1,4 @@
-/** What an engine counts of what it does, and how far it says that it is behind. */
+/** The counters of an engine and the lag that it reports. */
 import { expect, test } from 'vitest'
 import { Reject } from '../../sidecar/core/errors.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
@@ -18,7 +18,7 @@ const invoice = (control: Control) =>
 const putAll = (db: Database, count: number) =>
   db.bulk(Array.from({ length: count }, (_, n) => JSON.stringify({ _id: `o${n}`, ...paid })))
 
-test('a handler is there from the start, with nothing done', async () => {
+test('the counters list each handler from the start, with zero runs', async () => {
   const { engine } = await startRig(await freshDb('counts'), (control) => {
     invoice(control)
     control.safe('note', 'new', async (note) => ({ ...note, state: 'kept' }))
@@ -30,7 +30,7 @@ test('a handler is there from the start, with nothing done', async () => {
   })
 })
 
-test('runs are counted by their outcome, with how long they took, and so is what was written of them', async () => {
+test('runs are counted by outcome and duration, and writes are counted by kind', async () => {
   const db = await freshDb('counts')
   const { engine } = await startRig(db, (control) =>
     control.unsafe(
@@ -55,7 +55,7 @@ test('runs are counted by their outcome, with how long they took, and so is what
   expect(engine.counts.writes).toMatchObject({ stored: 10, conflict: 0 })
 })
 
-test('what runs and what waits is known while it does, and is nothing when the engine has stopped', async () => {
+test('the counters show running and waiting documents, and zero after the engine stops', async () => {
   const db = await freshDb('counts')
   const latch = createLatch()
   const counts = new Counters()
@@ -76,21 +76,21 @@ test('what runs and what waits is known while it does, and is nothing when the e
   expect(counts.of(paid)).toMatchObject({ running: 0, inFlight: 0 })
 })
 
-test('a document that another worker has is reached for in vain', async () => {
+test('a claim lost to another worker is counted', async () => {
   const db = await freshDb('counts')
   const proxy = await startFaultyProxy()
-  proxy.plan((request) => (isBulk(request) ? delay(300) : undefined)) // the second comes too late
+  proxy.plan((request) => (isBulk(request) ? delay(300) : undefined)) // delays the claims of the second worker, so that they lose
   const { engine: first } = await startRig(db, invoice, { worker: 'first' })
   const { engine: second } = await startRig(createTestCouch({ url: proxy.url }).db(db.name), invoice)
   await eventually(() => expect([first, second].map((engine) => engine.lag().behindMs)).toEqual([0, 0]))
   await putAll(db, 20)
   await eventually(() => expect(second.counts.of(paid).claims.lost).toBeGreaterThan(0))
-  await eventually(() => expect(second.counts.inVain).toBe(second.counts.of(paid).claims.lost))
+  await eventually(() => expect(second.counts.contended).toBe(second.counts.of(paid).claims.lost))
   const stored = () => second.counts.of(paid).claims.stored + first.counts.of(paid).claims.stored
-  await eventually(() => expect(stored()).toBe(20)) // they are claimed one by one
+  await eventually(() => expect(stored()).toBe(20)) // each document is claimed once
 })
 
-test('a document that a dead worker left is counted as inherited, and parked', async () => {
+test('the document of a dead worker is counted as inherited and as parked', async () => {
   const db = await freshDb('counts')
   const claim = { worker: 'dead', token: 'x/1', at: new Date(0).toISOString(), lease_ms: 300 }
   await db.put({ ...paid, _id: 'o', docstate: { state: 'paid', entry: '1-0', claim } })
@@ -98,7 +98,7 @@ test('a document that a dead worker left is counted as inherited, and parked', a
   await eventually(() => expect(engine.counts.of(paid)).toMatchObject({ inherited: 1, written: { parked: 1 } }))
 })
 
-test('a conflict is counted when it is resolved', async () => {
+test('a resolved conflict is counted', async () => {
   const db = await freshDb('counts')
   const { engine } = await startRig(db, invoice)
   const first = await db.put({ ...paid, _id: 'o' })
@@ -107,7 +107,7 @@ test('a conflict is counted when it is resolved', async () => {
   await eventually(() => expect(engine.counts.conflicts).toEqual({ resolved: 1, stuck: 0 }))
 })
 
-test('a feed that is read to its end is not behind; one that cannot be read is, and counts its failures', async () => {
+test('a feed read to its end has no lag, and an unreadable feed has a growing lag and counted failures', async () => {
   const db = await freshDb('counts')
   const proxy = await startFaultyProxy()
   const { engine } = await startRig(createTestCouch({ url: proxy.url }).db(db.name), invoice, { heartbeatMs: 1000 })
@@ -125,7 +125,7 @@ test('a feed that is read to its end is not behind; one that cannot be read is, 
   expect(engine.counts.changes).toBeGreaterThanOrEqual(3)
 })
 
-test('what the server says is left to be read is told, while it is', async () => {
+test('the lag includes the number of unread changes that the server reports', async () => {
   needs('feed parameters')
   const db = await freshDb('counts')
   const proxy = await startFaultyProxy()
@@ -135,11 +135,11 @@ test('what the server says is left to be read is told, while it is', async () =>
   const { engine } = await startRig(createTestCouch({ url: proxy.url }).db(db.name), invoice, { heartbeatMs: 1000 })
   await eventually(() => expect(engine.lag().unread).toBeGreaterThanOrEqual(1500))
   expect(engine.lag().behindMs).toBeGreaterThan(0)
-  await eventually(() => expect(engine.counts.changes).toBeGreaterThan(2500)) // a pause of the server looks like the end
+  await eventually(() => expect(engine.counts.changes).toBeGreaterThan(2500)) // the first changes alone are no proof, because a pause of the server looks like the end of the feed
   await eventually(() => expect(engine.lag()).toMatchObject({ unread: 0, behindMs: 0 }))
 })
 
-test('engines that share their counts are counted together', async () => {
+test('engines with shared counters are counted together', async () => {
   const counts = new Counters()
   for (const db of [await freshDb('counts'), await freshDb('counts')]) {
     await startRig(db, invoice, { counts })

@@ -28,7 +28,7 @@ thoroughTest(
         { turns, leaseMs: 6000 },
       )
     }
-    proxy.plan((request) => (isBulk(request) ? delay(250) : undefined)) // all claims together: longer than one is believed in vain
+    proxy.plan((request) => (isBulk(request) ? delay(250) : undefined)) // all claims together take longer than a claim without renewal is valid
     const from = proxy.requests.length
     await Promise.all(databases.map((db) => db.put({ _id: 'o', type: 'order', state: 'paid' })))
     await eventually(
@@ -49,7 +49,7 @@ thoroughTest(
   },
 )
 
-test('what is saved beside an edit waits for no slow view', async () => {
+test('a save during an edit by a client does not wait for a slow request', async () => {
   const db = await freshDb('crowded')
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url, connections: 2, kept: 1 })
@@ -73,7 +73,7 @@ test('what is saved beside an edit waits for no slow view', async () => {
   await slow
 })
 
-test('documents that are edited beside their handlers, in a database that is silent then, cost no other its claims', async () => {
+test('edited documents in an unresponsive database do not delay the renewals of another database', async () => {
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url, connections: 8, kept: 2 })
   const options = { turns: new Semaphore(() => 6), leaseMs: 3000 }
@@ -98,7 +98,7 @@ test('documents that are edited beside their handlers, in a database that is sil
   const isRead = ({ path, query }: SeenRequest) => path.startsWith(`/${silent.name}/`) && query.has('open_revs')
   proxy.plan((request) => (isRead(request) ? silence : undefined))
   for (const id of ids) {
-    await eventually(async () => silent.put({ ...(await silent.get(id)), note: 'by hand' })) // claims are renewed meanwhile
+    await eventually(async () => silent.put({ ...(await silent.get(id)), note: 'by hand' })) // a renewal may cause an edit conflict
   }
   go.open()
   const claims = new Set<unknown>()

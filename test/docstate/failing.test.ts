@@ -12,7 +12,7 @@ const quick: HandlerOptions = { attempts: 3, backoff: { baseMs: 50, capMs: 50 } 
 const modes = ['safe', 'unsafe'] as const
 
 test.each(modes)(
-  'a %s handler that throws is tried again, and after the last try the document says why',
+  'a %s handler that throws is retried, and after the last attempt the document holds the error',
   async (mode) => {
     const db = await freshDb('failing')
     let tries = 0
@@ -38,7 +38,7 @@ test.each(modes)(
   },
 )
 
-test('the version of a handler stands in its claims and failures', async () => {
+test('claims and failures contain the version of their handler', async () => {
   const db = await freshDb('failing')
   let claim: unknown
   await startRig(db, (control) => {
@@ -56,7 +56,7 @@ test('the version of a handler stands in its claims and failures', async () => {
   await eventually(async () => expect(await db.get('n')).toMatchObject({ error: { version: '8' } }))
 })
 
-test('where a handler threw stands in the log, and nowhere in the document', async () => {
+test('the log contains the stack of a handler’s error, and the document does not', async () => {
   const db = await freshDb('failing')
   const lines: { msg: string; err?: { stack: string } }[] = []
   const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as (typeof lines)[0]) })
@@ -72,7 +72,7 @@ test('where a handler threw stands in the log, and nowhere in the document', asy
   expect(JSON.stringify(await db.get('o'))).not.toContain('failing.test.ts')
 })
 
-test.each(modes)('a %s handler that rejects is final at once', async (mode) => {
+test.each(modes)('a Reject from a %s handler ends in error without a retry', async (mode) => {
   const db = await freshDb('failing')
   let tries = 0
   await startRig(db, (control) =>
@@ -87,7 +87,7 @@ test.each(modes)('a %s handler that rejects is final at once', async (mode) => {
   expect(tries).toBe(1)
 })
 
-test('between two tries the document shows what happened and when the next one is due', async () => {
+test('between two attempts, the document shows the failure and the time of the next attempt', async () => {
   const db = await freshDb('failing')
   await startRig(db, (control) =>
     control.unsafe('order', 'paid', () => Promise.reject(new Error('the mail server sleeps')), {
@@ -107,7 +107,7 @@ test('between two tries the document shows what happened and when the next one i
   })
 })
 
-test('one failing document holds up nobody', async () => {
+test('failing documents do not delay other documents', async () => {
   const db = await freshDb('failing')
   await startRig(db, (control) =>
     control.unsafe(
@@ -137,12 +137,12 @@ const results: [string, (control: Control) => void, string][] = [
   ],
   ['another type', (c) => c.safe('a', 'b', (d) => Promise.resolve({ ...d, type: 'z', state: 'c' })), 'bad_result'],
   [
-    'what JSON cannot hold',
+    'a document with a BigInt',
     (c) => c.safe('a', 'b', (d) => Promise.resolve({ ...d, n: 1n, state: 'c' })),
     'save_refused',
   ],
 ]
-test.each(results)('a handler that returns %s puts its document into error', async (_, register, code) => {
+test.each(results)('a document goes to error if its handler returns %s', async (_, register, code) => {
   const db = await freshDb('failing')
   await startRig(db, register)
   await db.put({ _id: 'x', type: 'a', state: 'b' })
@@ -150,7 +150,7 @@ test.each(results)('a handler that returns %s puts its document into error', asy
   expect((await db.get('x')).error).toMatchObject({ code })
 })
 
-test('a transition that the machine does not have is an error, also from JavaScript', async () => {
+test('an undeclared transition puts the document into error', async () => {
   const db = await freshDb('failing')
   const machines = {
     order: { paid: { mode: 'safe', next: { invoiced: 'sidecar', refunded: 'client' } }, invoiced: {}, refunded: {} },
@@ -168,7 +168,7 @@ test('a transition that the machine does not have is an error, also from JavaScr
   })
 })
 
-test('a document that CouchDB refuses is not tried again: its effect has happened', async () => {
+test('a result that CouchDB refuses ends in error without a retry, because the effect has happened', async () => {
   const db = await freshDb('failing')
   const guard = `function (doc) { if (doc.state === 'invoiced' && !doc.number) throw { forbidden: 'an invoice needs a number' } }`
   await db.put({ _id: '_design/guard', validate_doc_update: guard })
@@ -188,7 +188,7 @@ test('a document that CouchDB refuses is not tried again: its effect has happene
   expect(runs).toBe(1)
 })
 
-test('where even the error is refused, the document is parked', async () => {
+test('a document is parked if CouchDB refuses the error, too', async () => {
   const db = await freshDb('failing')
   const guard = `function (doc) { if (doc.type === 'order' && doc.state !== 'paid') throw { forbidden: 'orders stay paid' } }`
   await db.put({ _id: '_design/guard', validate_doc_update: guard })
@@ -203,7 +203,7 @@ test('where even the error is refused, the document is parked', async () => {
   )
 })
 
-test('claims that CouchDB refuses are told once, not for every document', async () => {
+test('refused claims are logged once, not for each document', async () => {
   const db = await freshDb('failing')
   const guard = `function (doc) { if (doc.docstate) throw { forbidden: 'no docstate here' } }`
   await db.put({ _id: '_design/guard', validate_doc_update: guard })
@@ -221,7 +221,7 @@ test('claims that CouchDB refuses are told once, not for every document', async 
   expect(handler).not.toHaveBeenCalled()
 })
 
-test('a document with an attachment that is not there is refused as any other, and spoils no other', async () => {
+test('a result with a missing attachment ends in error and does not affect other documents', async () => {
   const db = await freshDb('failing')
   const _attachments = { 'x.txt': { stub: true, content_type: 'text/plain', revpos: 1, length: 1, digest: 'md5-aaaa' } }
   await startRig(db, (control) =>

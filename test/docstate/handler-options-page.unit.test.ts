@@ -8,8 +8,8 @@ const page = new URL('../../docs/handler-options.md', import.meta.url).pathname
 const tableOf = (type: keyof typeof OPTIONS) =>
   new RegExp(`(?<=<!-- ${type}, made from ${OPTIONS[type]}.*-->\n)[^]*?(?=<!-- end of the table -->)`)
 
-/** With `--update` it brings the page up to date. */
-test('docs/handler-options.md shows the options as they are', async () => {
+/** `vitest --update` rewrites the page. */
+test('docs/handler-options.md matches the declared options', async () => {
   const written = await readFile(page, 'utf8')
   let text = written
   for (const type of Object.keys(OPTIONS) as (keyof typeof OPTIONS)[]) {
@@ -20,7 +20,7 @@ test('docs/handler-options.md shows the options as they are', async () => {
   await expect(formatted).toMatchFileSnapshot(page)
 })
 
-test('the table has every option, with the default that it has', () => {
+test('the table lists every option with its default', () => {
   const { timeoutMs, ...values } = handlerDefaults
   expect(timeoutMs).toBe(300_000)
   const others = { ...values, globalConcurrency: undefined, key: undefined, limit: undefined, version: undefined }

@@ -20,7 +20,7 @@ const machines = defineMachines({
   },
 })
 
-// Each of these is checked by the compiler (npm run types); here they are only collected.
+// The compiler checks these handlers (npm run types). The test only collects them.
 const typed = defineHandlers(machines, (control) => {
   control.unsafe('order', 'paid', async (order: Order, ctx) => {
     if (!order.email) throw new Reject('no_address', 'an order needs an address')
@@ -30,24 +30,24 @@ const typed = defineHandlers(machines, (control) => {
   control.safe('order', 'invoiced', async (order) => ({ ...order, state: 'sent', by: order._id }))
 })
 
-test('handlers of a declared machine are typed by it', () => {
+test('a declared machine types its handlers', () => {
   expect(collectHandlers(typed).registrations.map(({ state, mode }) => [state, mode])).toEqual([
     ['paid', 'unsafe'],
     ['invoiced', 'safe'],
   ])
 })
 
-test('what the table does not allow does not compile, and is refused at run time too', () => {
+test('a handler that its machine does not allow fails to compile and is refused at run time', () => {
   const wrong = defineHandlers(machines, (control) => {
-    // @ts-expect-error a paid order is not sent yet
+    // @ts-expect-error the machine has no transition from paid to sent
     control.unsafe('order', 'paid', async (order) => ({ ...order, state: 'sent' }))
     // @ts-expect-error only a client cancels an order
     control.unsafe('order', 'paid', async (order) => ({ ...order, state: 'cancelled' }))
-    // @ts-expect-error the table says unsafe
+    // @ts-expect-error the machine declares unsafe
     control.safe('order', 'paid', async (order) => ({ ...order, state: 'invoiced' }))
-    // @ts-expect-error nothing handles a sent order
+    // @ts-expect-error the state sent has no mode
     control.safe('order', 'sent', async () => undefined)
-    // @ts-expect-error there is no such type
+    // @ts-expect-error the type bill is not declared
     control.safe('bill', 'paid', async () => undefined)
   })
   expect(() => collectHandlers(wrong)).toThrow(/two handlers|declares/)
@@ -63,7 +63,7 @@ function faultsOf(module: Parameters<typeof collectHandlers>[0]): readonly strin
   return []
 }
 
-test('every fault of a module is named at once, with what was meant', () => {
+test('all faults of a module are reported at once, with suggestions', () => {
   const wrong = defineHandlers(machines as Machines, (control) => {
     control.safe('oder', 'paid', async () => undefined)
     control.unsafe('order', 'piad', async () => undefined)
@@ -81,7 +81,7 @@ test('every fault of a module is named at once, with what was meant', () => {
   ])
 })
 
-test('machines that contradict themselves are a fault before any handler is looked at', () => {
+test('inconsistent machines are refused before any handler is registered', () => {
   const broken = { order: { paid: { mode: 'safe', next: { invoicd: 'sidecar' } }, invoiced: {} } } as const
   const module = defineHandlers(broken as Machines, () => {
     throw new Error('not called')
@@ -89,21 +89,21 @@ test('machines that contradict themselves are a fault before any handler is look
   expect(() => collectHandlers(module)).toThrow('got invoicd (did you mean invoiced?)')
 })
 
-test('a handler of another module is held against the machine of its type, too', () => {
+test('a handler in another module is checked against the machine of its type', () => {
   const other = collectHandlers(defineHandlers((control) => control.safe('order', 'sennt', async () => undefined)))
   expect(() => joinHandlers([collectHandlers(typed), other])).toThrow(
     'safe handler for order in state sennt: the machine of order declares as safe: invoiced',
   )
 })
 
-test('without machines any type and state will do', () => {
+test('without machines, any type and state is accepted', () => {
   const free = defineHandlers((control) => {
     control.safe('photo', 'uploaded', async (photo) => ({ ...photo, state: 'listed' }))
   })
   expect(collectHandlers(free).registrations).toHaveLength(1)
 })
 
-test('two tables that speak of the same state or type do not go together', () => {
+test('joining handlers fails if two modules declare the same type or handle the same state', () => {
   const photos = collectHandlers(
     defineHandlers((control) => control.safe('photo', 'uploaded', async (photo) => ({ ...photo, state: 'listed' }))),
   )
@@ -115,9 +115,9 @@ test('two tables that speak of the same state or type do not go together', () =>
 })
 
 test.each([
-  [{ concurrency: 0 }, 'concurrency: expected a whole number from 1 on, got 0'],
-  [{ concurrency: NaN }, 'concurrency: expected a whole number from 1 on, got NaN'],
-  [{ attempts: 1.5 }, 'attempts: expected a whole number from 1 on, got 1.5'],
+  [{ concurrency: 0 }, 'concurrency: expected a whole number of at least 1, got 0'],
+  [{ concurrency: NaN }, 'concurrency: expected a whole number of at least 1, got NaN'],
+  [{ attempts: 1.5 }, 'attempts: expected a whole number of at least 1, got 1.5'],
   [{ backoff: { baseMs: -1, capMs: 1 } }, 'backoff.baseMs: expected milliseconds, got -1'],
   [{ backoff: 1000 }, 'backoff: expected { baseMs, capMs }, got 1000'],
   [{ backoff: { base: 1 } }, 'there is no option backoff.base (did you mean baseMs?); there are baseMs, capMs'],
@@ -129,7 +129,7 @@ test.each([
     { atempts: 3 },
     'there is no option atempts (did you mean attempts?); there are timeout, concurrency, globalConcurrency, key, limit, attempts',
   ],
-  [{ globalConcurrency: 0 }, 'globalConcurrency: expected a whole number from 1 on, got 0'],
+  [{ globalConcurrency: 0 }, 'globalConcurrency: expected a whole number of at least 1, got 0'],
   [{ key: 'customer' }, "key: expected a function of the document, got 'customer'"],
   [{ limit: 600 }, "limit: expected { count, per }, such as { count: 600, per: '1m' }, got 600"],
   [{ limit: { count: 600 } }, 'limit.per: expected a time such as 90s, 30m or 24h, got undefined'],
@@ -139,23 +139,23 @@ test.each([
   [{ since: '2026-01-01' }, "since: expected 'beginning' or 'now', got '2026-01-01'"],
   [{ shadow: 'yes' }, "shadow: expected true or false, got 'yes'"],
   [{ version: 7 }, 'version: expected a text of 1 to 100 characters, got 7'],
-])('options that make no sense are a fault: %j', (options, named) => {
+])('invalid handler options are refused: %j', (options, named) => {
   const register = () => createControl<Machines>({}).unsafe('order', 'paid', async () => undefined, options as object)
   expect(register).toThrow('the unsafe handler for order in state paid')
   expect(register).toThrow(named)
 })
 
-test('what is no function, and what are no options, is a fault from JavaScript, too', () => {
+test('a missing function and invalid options are refused in JavaScript', () => {
   const control = createControl<Machines>({}) as unknown as Record<string, (...args: unknown[]) => void>
   const work = () => Promise.resolve()
   expect(() => control.safe!('order', 'paid')).toThrow('state paid: expected a function, got undefined')
   expect(() => control.safe!('order', 'paid', work, 5)).toThrow('state paid: options: expected an object, got 5')
   expect(() => control.schedule!('report', { cron: '@daily' })).toThrow('the schedule report: expected a function')
   expect(() => control.schedule!('report')).toThrow('the schedule report: options: expected an object, got undefined')
-  expect(() => control.deleted!('order', 'work')).toThrow("deleted of order: expected a function, got 'work'")
+  expect(() => control.deleted!('order', 'work')).toThrow("deletions of order: expected a function, got 'work'")
 })
 
-test('beside a handler there may be one whose effects are withheld, and no other', () => {
+test('a state takes at most one handler and one shadow handler', () => {
   const control = createControl<Machines>({})
   const register = (shadow: boolean) => () => control.safe('order', 'paid', () => Promise.resolve(), { shadow })
   for (const shadow of [true, false]) register(shadow)()
@@ -164,7 +164,7 @@ test('beside a handler there may be one whose effects are withheld, and no other
   expect(register(true)).toThrow('two shadow handlers for order in state paid: expected one')
 })
 
-test('options that are left out have their defaults', () => {
+test('omitted options get their defaults', () => {
   const control = createControl<Machines>({})
   const options = { timeout: '90s', concurrency: undefined, backoff: { baseMs: 50 } } as object
   control.unsafe('order', 'paid', async () => undefined, options)
@@ -182,7 +182,7 @@ test('options that are left out have their defaults', () => {
   expect(control.registrations[0]!.options).toEqual(expected)
 })
 
-test('the end of a state has one registration, however many engines there are', () => {
+test('all engines share one registration for the timeout of a state', () => {
   const machines: Machines = { order: { new: { timeout: { afterMs: 1, next: 'late' } }, late: {} } }
   const doc = {
     _id: 'o',

@@ -5,7 +5,7 @@ import { createLatch } from './rig.ts'
 
 const settled = () => new Promise(setImmediate)
 
-/** Documents that have begun, each until it is told to end. */
+/** Starts documents with a key. Each one runs until the test ends it. */
 function createRig() {
   const again: string[] = []
   const keys = new Keys((id) => void again.push(id))
@@ -25,7 +25,7 @@ function createRig() {
   return { keys, again, running, start }
 }
 
-test('of one key one runs at a time, in the order of their coming; others wait for nothing', async () => {
+test('documents with one key run one at a time, in order of arrival, and other keys run in parallel', async () => {
   const { running, start } = createRig()
   const [a, b] = [start('ann', 'a'), start('ann', 'b')]
   const c = start('bob', 'c')
@@ -40,7 +40,7 @@ test('of one key one runs at a time, in the order of their coming; others wait f
   expect(running).toEqual(['d'])
 })
 
-test('a few of a key wait in memory; of the others the ids, each of which is looked at again when one has ended', async () => {
+test('few documents of a key wait in memory, and the ids of the others are read again later', async () => {
   const { keys, again, start } = createRig()
   const first = start('ann', '0')
   const waiting = [1, 2, 3, 4].map((n) => (expect(keys.isFull('ann', `${n}`)).toBe(false), start('ann', `${n}`)))
@@ -52,7 +52,7 @@ test('a few of a key wait in memory; of the others the ids, each of which is loo
   expect(again).toEqual(['5', '6', '7'])
 })
 
-test('a failure in between holds up no other', async () => {
+test('a failure does not block the next document with the same key', async () => {
   const { keys, running, start } = createRig()
   const failing = keys.run('ann', () => Promise.reject(new Error('no')))
   start('ann', 'b')
@@ -64,7 +64,7 @@ test('a failure in between holds up no other', async () => {
 const doc = { _id: 'o', _rev: '1-1', customer: 'ann' }
 const keyBy = (key: unknown) => keyOf({ options: { ...handlerDefaults, key: key as () => string } }, doc)
 
-test('a key is a text or a number; a document may have none', () => {
+test('a key is a text, a number or absent', () => {
   expect(keyBy((order: typeof doc) => order.customer)).toBe('ann')
   expect([0, 7].map((n) => keyBy(() => n))).toEqual(['0', '7'])
   expect([undefined, null].map((none) => keyBy(() => none))).toEqual([undefined, undefined])
@@ -75,11 +75,11 @@ test.each([
   ['object', () => ({})],
   ['object', () => Promise.resolve('ann')],
   ['boolean', () => true],
-])('anything else is refused: %s', (type, key) => {
+])('a key of another type is refused: %s', (type, key) => {
   expect(() => keyBy(key)).toThrow(`the handler's key of this document: expected a string, got ${type}`)
 })
 
-test('so is a key that throws', () => {
+test('a key function that throws is refused', () => {
   const key = () => {
     throw new TypeError('of undefined')
   }

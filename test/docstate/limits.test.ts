@@ -1,4 +1,4 @@
-/** What a handler's options hold back: documents of the same key, and runs beyond a rate. */
+/** Handler options that delay documents: keys, priorities and rate limits. */
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../sidecar/core/clock.ts'
@@ -20,7 +20,7 @@ const isDone = (db: Database, ids: readonly string[]) =>
     expect(docs.map(({ state }) => state)).toEqual(ids.map(() => 'invoiced'))
   })
 
-test('a key with many documents holds up no other, and all of them are done one by one', async () => {
+test('a key with many documents delays no other key, and its documents run one at a time', async () => {
   const db = await freshDb('limits')
   const go = createLatch()
   let running = 0
@@ -57,7 +57,7 @@ test('a key with many documents holds up no other, and all of them are done one 
   expect(most).toBe(1)
 })
 
-test('while documents wait of a handler with a lower number, those of others run one at a time', async () => {
+test('while documents of a higher priority wait, other handlers run one document at a time', async () => {
   const db = await freshDb('priority')
   const [later, urgent] = [createGate(), createGate()]
   await startRig(db, (control) => {
@@ -85,7 +85,7 @@ test('while documents wait of a handler with a lower number, those of others run
   await eventually(async () => expect(await stateOf(db, 'o59')).toBe('done'))
 })
 
-/** Runs of a handler, each of which waits until it may end. */
+/** Creates a handler whose runs wait until the test ends them. */
 function createGate() {
   const gate = {
     isOpen: false,
@@ -98,7 +98,7 @@ function createGate() {
   return gate
 }
 
-test('a document whose key cannot be told is refused, and the next of its handler is not', async () => {
+test('a document whose key throws goes to error, and the next document is handled', async () => {
   const db = await freshDb('limits')
   await startRig(db, (control) =>
     control.unsafe('order', 'paid', async (order) => ({ ...order, state: 'invoiced' }), {
@@ -131,7 +131,7 @@ test('what waits for its start within the limit has no claim, and no try of it i
   expect(await db.get(limitId('order/paid'))).toMatchObject({ type: 'limit', next_at: expect.any(String) as string })
 })
 
-/** A worker that begins as often as it may, until the test is over. */
+/** Creates a worker that starts as often as the limit allows. */
 function startBeginning(control: Database, rate: Rate, clock = systemClock) {
   const stop = new AbortController()
   const reserve = createReserveStarts({ control, name: 'order/paid', rate, clock, random: Math.random, log })
@@ -144,7 +144,7 @@ function startBeginning(control: Database, rate: Rate, clock = systemClock) {
   return { begun, begin, stop: () => stop.abort(new Error('the test is over')) }
 }
 
-test('three workers together are given times that are evenly apart, and no time twice', async () => {
+test('three workers reserve evenly spaced start times, and no time twice', async () => {
   const db = await freshDb('limits')
   const rate = { count: 10, perMs: 500 }
   const { signal } = new AbortController()
@@ -164,7 +164,7 @@ test('three workers together are given times that are evenly apart, and no time 
   expect(all.at(-1)! - all[0]!, 'little is lost').toBeLessThan(60 * 50 * 1.5)
 })
 
-test('who waits begins at its time, in the order of coming', async () => {
+test('waiting runs start at their reserved times, in the order of arrival', async () => {
   const clock = createManualClock(0)
   const { signal } = new AbortController()
   const limit = new RateLimit(() => Promise.resolve({ first: 100, apartMs: 150, count: 2 }), clock, signal)
@@ -179,7 +179,7 @@ test('who waits begins at its time, in the order of coming', async () => {
   ])
 })
 
-test('at a high rate starts are reserved for more than wait, and those that come use them', async () => {
+test('at a high rate, a worker reserves more starts than waiting runs, and later runs use them', async () => {
   const clock = createManualClock(0)
   const { signal } = new AbortController()
   const asked: number[] = []
@@ -198,15 +198,15 @@ test('at a high rate starts are reserved for more than wait, and those that come
   }
   expect(begun).toBeGreaterThan(500)
   expect(asked[0]).toBe(1)
-  expect(Math.max(...asked)).toBe(1000) // ten times the ten milliseconds that a request takes
+  expect(Math.max(...asked)).toBe(1000) // the starts of 100 ms, which is ten times the duration of a request
   expect(asked.length).toBeLessThan(8)
 })
 
 test.each([
-  ['in an hour, by a clock that was wrong', () => new Date(Date.UTC(2030, 0, 2)).toISOString()],
+  ['a time far in the future from a wrong clock', () => new Date(Date.UTC(2030, 0, 2)).toISOString()],
   ['a word', () => 'soon'],
-  ['nothing', () => undefined],
-])('a next start of %s is made good', async (_, next_at) => {
+  ['no value', () => undefined],
+])('an invalid next start in the limit document is replaced: %s', async (_, next_at) => {
   const db = await freshDb('limits')
   await db.put({ _id: limitId('order/paid'), type: 'limit', next_at: next_at() })
   const worker = startBeginning(db, { count: 1, perMs: 1000 }, createManualClock(Date.UTC(2030, 0, 1)))
@@ -214,7 +214,7 @@ test.each([
   expect(worker.begun).toEqual([Date.UTC(2030, 0, 1)])
 })
 
-test('while the document cannot be written nothing begins; then all goes on', async () => {
+test('no run starts while the limit document cannot be written, and runs start afterwards', async () => {
   const db = await freshDb('limits')
   const proxy = await startFaultyProxy()
   proxy.plan(({ method }) => (method === 'PUT' ? refuse(503) : undefined))
@@ -227,7 +227,7 @@ test('while the document cannot be written nothing begins; then all goes on', as
   expect(worker.begun).toHaveLength(1)
 })
 
-test('who waits in vain, since the database is gone, ends with its signal', async () => {
+test('a run that waits for the limit of a deleted database ends with its signal', async () => {
   const db = await freshDb('limits')
   await deleteDb(db.name)
   const worker = startBeginning(db, { count: 1, perMs: 1000 })

@@ -1,4 +1,4 @@
-/** What is set of handlers while they run: paused, how many at once, how often. */
+/** Handler settings that change at run time: pause, concurrency and rate limit. */
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import type { HandlerSettings } from '../../ddocs/lib/live-settings.ts'
@@ -29,7 +29,7 @@ async function startLive(
   return { ...rig, set: (next: HandlerSettings) => limits.set(next) }
 }
 
-/** Runs of `order/paid`, each held until it is let go. */
+/** Registers a handler for `order/paid` whose runs wait until the test ends them. */
 function createRuns(mode: 'safe' | 'unsafe' = 'unsafe', options: HandlerOptions = {}) {
   const waiting = new Map<string, () => void>()
   let begun = 0
@@ -69,7 +69,7 @@ const areDone = (db: Database, count: number) =>
   })
 
 test.each(['safe', 'unsafe'] as const)(
-  'a %s handler that is paused ends what runs, and begins nothing',
+  'a paused %s handler finishes its running documents and starts none',
   async (mode) => {
     const db = await freshDb('live')
     const runs = createRuns(mode, { concurrency: 2 })
@@ -99,7 +99,7 @@ test.each(['safe', 'unsafe'] as const)(
   },
 )
 
-test('what was there before, what is due again and what is looked for each second waits for the end of a pause', async () => {
+test('documents from before the start, due retries and resynced documents wait for the end of a pause', async () => {
   const db = await freshDb('live')
   await putOrders(db, 0, 3)
   const due = { state: 'paid', attempts: 1, entry: '1-x', retry_at: new Date(Date.now() + 500).toISOString() }
@@ -116,7 +116,7 @@ test('what was there before, what is due again and what is looked for each secon
   await areDone(db, 4)
 })
 
-test('the time of a state ends also while its handler is paused', async () => {
+test('a state times out while its handler is paused', async () => {
   const db = await freshDb('live')
   const machines = {
     order: {
@@ -132,7 +132,7 @@ test('the time of a state ends also while its handler is paused', async () => {
   expect(runs.begun()).toBe(0)
 })
 
-test('concurrency is another one at once, in both directions', async () => {
+test('a change of concurrency takes effect at once, in both directions', async () => {
   const db = await freshDb('live')
   const runs = createRuns('unsafe', { concurrency: 2 })
   const { set } = await startLive(db, runs.register)
@@ -149,7 +149,7 @@ test('concurrency is another one at once, in both directions', async () => {
   await eventually(() => expect(runs.running()).toBe(2))
 })
 
-test('a limit that is raised counts at once, also for those who wait by the old one', async () => {
+test('a raised rate limit takes effect at once, also for waiting documents', async () => {
   const db = await freshDb('live')
   const runs = createRuns('safe', { limit: { count: 1, per: '1h' } })
   const { set } = await startLive(db, runs.register)

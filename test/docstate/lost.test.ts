@@ -9,7 +9,7 @@ import { eventually } from '../support/eventually.ts'
 import { freshDb } from '../support/couchdb.ts'
 import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
 
-/** As a worker leaves it that died in the middle. */
+/** A document whose worker died during its handler. */
 const abandoned = (id: string) => ({
   _id: id,
   type: 'order',
@@ -37,7 +37,7 @@ const start = (db: Database, onLost: 'park' | 'retry', runs: { key: string; atte
     { leaseMs: 1000 },
   )
 
-test('an entry whose worker died is parked, and a person brings it back with the same key', async () => {
+test('a document whose worker died is parked, and an operator retries it', async () => {
   const db = await freshDb('lost')
   await db.put(abandoned('o'))
   const runs: { key: string; attempt: number }[] = []
@@ -55,7 +55,7 @@ test('an entry whose worker died is parked, and a person brings it back with the
   expect(runs[0]!.key).not.toBe(runs[1]!.key)
 })
 
-test('with onLost retry another worker runs it again, and that counts as a try', async () => {
+test('with onLost retry, another worker runs the document again, and the lost attempt counts', async () => {
   const db = await freshDb('lost')
   await db.put(abandoned('o'))
   const runs: { key: string; attempt: number }[] = []
@@ -65,7 +65,7 @@ test('with onLost retry another worker runs it again, and that counts as a try',
 })
 
 test.each(['park', 'retry'] as const)(
-  'what its worker had not begun is run as if nothing had been (%s)',
+  'a document whose dead worker had not started the handler runs as its first attempt (%s)',
   async (onLost) => {
     const db = await freshDb('lost')
     const { docstate, ...doc } = abandoned('o')
@@ -77,7 +77,7 @@ test.each(['park', 'retry'] as const)(
   },
 )
 
-test('what a worker was lost with runs one at a time, beside the others', async () => {
+test('documents of lost workers run one at a time, in parallel with other documents', async () => {
   const db = await freshDb('lost')
   const docs = Array.from({ length: 6 }, (_, i) =>
     i < 3 ? abandoned(`lost${i}`) : { ...abandoned(`new${i}`), docstate: {} },
@@ -107,7 +107,7 @@ test('what a worker was lost with runs one at a time, beside the others', async 
   await eventually(async () => expect(new Set(await states())).toEqual(new Set(['invoiced'])))
 })
 
-test('a document that kills its worker each time ends in error', async () => {
+test('a document that kills its worker at each attempt ends in error', async () => {
   const db = await freshDb('lost')
   await db.put(abandoned('o'))
   await start(db, 'retry', [], 1)
@@ -115,7 +115,7 @@ test('a document that kills its worker each time ends in error', async () => {
   expect((await db.get('o')).error).toMatchObject({ code: 'lost' })
 })
 
-test('garbage in the engine’s own field neither stops the engine nor hides the document', async () => {
+test('invalid data in the docstate field neither stops the engine nor hides the document', async () => {
   const db = await freshDb('lost')
   const garbage: unknown[] = [
     null,
@@ -135,7 +135,7 @@ test('garbage in the engine’s own field neither stops the engine nor hides the
   })
 })
 
-test('all that is stuck is brought back together, of one type or of all', async () => {
+test('a bulk retry covers all stuck documents of the given type', async () => {
   const db = await freshDb('lost')
   const parked = (type: string) => ({
     type,

@@ -39,15 +39,15 @@ const faults: [string, Fault][] = [
   ['is refused with 500', refuse(500)],
   ['is refused with 401', refuse(401)],
   ['does not arrive', cut],
-  ['arrives, but its answer does not', cutAfterUpstream],
-  ['comes late', delay(200)],
+  ['arrives without an answer', cutAfterUpstream],
+  ['arrives late', delay(200)],
 ]
 for (const [what, fault] of faults) {
   for (const [step, number] of [
     ['claim', 0],
     ['save', 1],
   ] as const) {
-    test(`a ${step} that ${what} is neither lost nor made twice`, async () => {
+    test(`a ${step} that ${what} is neither lost nor repeated`, async () => {
       const { db, proxy, through } = await setUp()
       const ran: string[] = []
       await startRig(through, invoice(ran))
@@ -62,33 +62,30 @@ for (const [what, fault] of faults) {
 }
 
 test.each([
-  ['a page of a proxy', answerWith(404, '<html>404 Not Found</html>', 'text/html')],
-  ['no body', answerWith(404, 'null')],
-  ['the words of CouchDB', answerWith(404, '{"error":"not_found","reason":"missing"}')],
-  ['no leaves', answerWith(200, '[]')],
-])(
-  'a save that did not arrive is not taken for stored where it is said that the document is not there: %s',
-  async (_, fault) => {
-    const { db, proxy, through } = await setUp()
-    const ran: string[] = []
-    let bulks = 0
-    let reads = 0
-    const isRead = ({ method, path }: SeenRequest) => method === 'GET' && path.endsWith('/o')
-    proxy.plan((request) => {
-      if (isBulk(request)) return bulks++ === 1 ? cut : undefined
-      return isRead(request) && bulks === 2 && reads++ === 0 ? fault : undefined
-    })
-    await startRig(through, invoice(ran))
-    await db.put({ _id: 'o', type: 'order', state: 'paid' })
-    await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
-    expect(reads).toBeGreaterThan(0)
-    expect(ran).toEqual(['o'])
-  },
-)
+  ['404 with an HTML page of a proxy', answerWith(404, '<html>404 Not Found</html>', 'text/html')],
+  ['404 without a body', answerWith(404, 'null')],
+  ["404 with CouchDB's error", answerWith(404, '{"error":"not_found","reason":"missing"}')],
+  ['200 without leaves', answerWith(200, '[]')],
+])('a lost save does not count as stored when a read finds no document: %s', async (_, fault) => {
+  const { db, proxy, through } = await setUp()
+  const ran: string[] = []
+  let bulks = 0
+  let reads = 0
+  const isRead = ({ method, path }: SeenRequest) => method === 'GET' && path.endsWith('/o')
+  proxy.plan((request) => {
+    if (isBulk(request)) return bulks++ === 1 ? cut : undefined
+    return isRead(request) && bulks === 2 && reads++ === 0 ? fault : undefined
+  })
+  await startRig(through, invoice(ran))
+  await db.put({ _id: 'o', type: 'order', state: 'paid' })
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
+  expect(reads).toBeGreaterThan(0)
+  expect(ran).toEqual(['o'])
+})
 
 const COUNT = amount(40, 100)
 
-test('documents come through a server of which a third of the answers is lost', async () => {
+test('every document is handled once when a third of the requests fails', async () => {
   const { db, proxy, through } = await setUp()
   const ran: string[] = []
   await startRig(through, invoice(ran))
@@ -108,7 +105,7 @@ test('documents come through a server of which a third of the answers is lost', 
   expect(ran).toHaveLength(COUNT)
 })
 
-test('what the feed does not tell is found by looking', async () => {
+test('the resync finds documents that the feed does not report', async () => {
   const { db, proxy, through } = await setUp()
   const ran: string[] = []
   proxy.plan((request) => (isContinuous(request) ? silentFeed : undefined))
@@ -119,7 +116,7 @@ test('what the feed does not tell is found by looking', async () => {
   await eventually(async () => expect(await stateOf(db, 'p')).toBe('invoiced'))
 })
 
-test('a connection that stays open carries documents, also where the last rows were of own writes', async () => {
+test('the continuous feed includes documents, also when the last changes were the sidecar’s own writes', async () => {
   const { db, proxy, through } = await setUp()
   await startRig(through, invoice([]))
   await eventually(() => expect(proxy.requests.filter(isContinuous)).toHaveLength(1))
@@ -131,19 +128,19 @@ test('a connection that stays open carries documents, also where the last rows w
   for (const { query } of proxy.requests.filter(isContinuous)) expect(query.get('include_docs')).toBe('true')
 })
 
-/** A feed that lives and never tells anything. */
+/** A feed that sends heartbeats and no changes. */
 const silentFeed: Fault = async (exchange) => {
   const beats = async function* () {
     for (let began = 0, gone = false; !gone; gone = performance.now() - began < 50) {
       yield Buffer.from('\n')
       began = performance.now()
-      await exchange.wait(100) // shorter when the client has gone
+      await exchange.wait(100) // returns early when the client disconnects
     }
   }
   await exchange.send({ status: 200, headers: { 'content-type': 'application/json' }, body: beats() })
 }
 
-test('an idle sidecar writes nothing, and its own writes wake nothing', async () => {
+test('an idle sidecar writes nothing, and its own writes cause no further writes', async () => {
   const { db, proxy, through } = await setUp()
   const ran: string[] = []
   await startRig(through, invoice(ran), { resyncMs: 200 })
@@ -171,7 +168,7 @@ test('writes travel in groups', async () => {
   expect(proxy.requests.filter(isBulk).length).toBeLessThan(100)
 })
 
-test('a slow handler slows the reading: documents in flight are bounded by their bytes', async () => {
+test('a slow handler slows the feed, because a byte budget bounds the documents in flight', async () => {
   const db = await freshDb('network')
   const padding = 'x'.repeat(10_000)
   const docs = Array.from({ length: 600 }, (_, i) =>
@@ -195,7 +192,7 @@ test('a slow handler slows the reading: documents in flight are bounded by their
   })
 })
 
-test('a handler in one try does not see another worker take over: what it saves late is not saved', async () => {
+test('a disconnected worker cannot save a result after another worker took over', async () => {
   const { db, proxy, through } = await setUp()
   const [began, go] = [createLatch(), createLatch()]
   let aborted = false

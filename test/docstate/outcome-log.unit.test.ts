@@ -20,7 +20,7 @@ function setUp(options: HandlerOptions = {}) {
   const handler = { type: 'order', state: 'paid', mode: 'unsafe', options: { ...handlerDefaults, ...options } }
   const attemptOf = (_id: string) =>
     new Attempt(handler as unknown as Registration, { _id, _rev: '1-a', type: 'order', state: 'paid' }, 'token')
-  /** One more try of it fails, as the engine writes it down. */
+  /** Records one more failed attempt, as the engine does. */
   function fail(attempt: Attempt): void {
     attempt.doc = failed(attempt, away.failure, clock.now(), Math.random)
     tell(attempt, away)
@@ -29,7 +29,7 @@ function setUp(options: HandlerOptions = {}) {
   return { clock, lines, tell, attemptOf, fail, ending }
 }
 
-test('by default a mail server may be away for a day', async () => {
+test('the default retries last longer than a one-day outage', async () => {
   const { clock, lines, attemptOf, fail } = setUp()
   const attempt = attemptOf('o')
   const began = clock.now()
@@ -49,12 +49,12 @@ test('by default a mail server may be away for a day', async () => {
   })
 })
 
-test('each wait is about as long as it says: none is a moment, and no two clients come back together', () => {
+test('each backoff delay grows and has jitter', () => {
   const waits = [0, 0.5, 1].map((random) => growingWait({ baseMs: 1000, capMs: 60_000 }, 4, () => random))
   expect(waits).toEqual([8000, 9000, 10_000])
 })
 
-test('the same failure of five hundred documents is five lines, and one with their number', async () => {
+test('the same failure of 500 documents logs five lines and one summary', async () => {
   const { clock, lines, attemptOf, fail } = setUp()
   for (let i = 0; i < 500; i++) fail(attemptOf(`o${i}`))
   expect(lines).toHaveLength(5)
@@ -64,7 +64,7 @@ test('the same failure of five hundred documents is five lines, and one with the
   expect(lines).toHaveLength(7)
 })
 
-test('failures that all differ do not fill the log either', async () => {
+test('the number of log lines is limited for different failures, too', async () => {
   const { clock, lines, tell, attemptOf } = setUp()
   for (let i = 0; i < 500; i++) {
     const attempt = attemptOf(`o${i}`)
@@ -77,7 +77,7 @@ test('failures that all differ do not fill the log either', async () => {
   expect(lines.slice(105)).toMatchObject([{ msg: 'more documents failed', documents: 395 }])
 })
 
-test('what was gathered is told when the sidecar stops', async () => {
+test('the summary of failures is logged when the sidecar stops', async () => {
   const { lines, attemptOf, fail, ending } = setUp()
   for (let i = 0; i < 9; i++) fail(attemptOf(`o${i}`))
   ending.abort(new Error('the end'))
@@ -85,7 +85,7 @@ test('what was gathered is told when the sidecar stops', async () => {
   expect(lines.at(-1)).toMatchObject({ documents: 4 })
 })
 
-test('a document that is handled is one line at info; one that its handler rejects says how to bring it back', () => {
+test('a handled document logs one info line, and a rejected document logs its retry command', () => {
   const { lines, tell, attemptOf } = setUp()
   const done = attemptOf('o')
   done.doc = { ...done.doc, state: 'invoiced' }

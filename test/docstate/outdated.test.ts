@@ -1,4 +1,4 @@
-/** Documents that change, or get branches, while they wait for their turn or are being saved. */
+/** Documents that change or get conflicting branches while they wait or during a save. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
@@ -13,7 +13,7 @@ const paid = { type: 'order', state: 'paid' }
 const machine = { mode: 'unsafe', create: 'client', next: { invoiced: 'sidecar', cancelled: 'client' } } as const
 const machines = { order: { paid: machine, invoiced: {}, cancelled: {} } } as const
 
-/** A handler for one document at a time, held up by the first one. */
+/** Starts a handler with concurrency 1 that the first document blocks. */
 async function setUp() {
   const db = await freshDb('outdated')
   const proxy = await startFaultyProxy()
@@ -39,13 +39,13 @@ async function setUp() {
   return { db, proxy, go, began }
 }
 
-test('a document whose turn comes when it is known to be in conflict is not begun with', async () => {
+test('a waiting document with a known conflict does not start', async () => {
   const { db, go, began } = await setUp()
   const first = await db.put({ ...paid, _id: 'o' })
   await db.put({ ...paid, _id: 'o', _rev: first, name: 'Ann' })
   await sleep(500)
   await replicate(db, first, 3, { ...paid, _id: 'o', state: 'cancelled' })
-  await sleep(1000) // it has come by
+  await sleep(1000) // the feed has reported the branch
   go.open()
   await eventually(async () => expect(await db.get('o', { conflicts: true })).not.toHaveProperty('_conflicts'))
   await eventually(async () => expect(await stateOf(db, 'c')).toBe('invoiced'))
@@ -53,7 +53,7 @@ test('a document whose turn comes when it is known to be in conflict is not begu
   expect(await stateOf(db, 'o')).toBe('cancelled')
 })
 
-test('a document that leaves its state before its turn is not reached for', async () => {
+test('a waiting document that leaves its state is not claimed', async () => {
   const { db, proxy, go, began } = await setUp()
   const _rev = await db.put({ ...paid, _id: 'o' })
   await sleep(500)
@@ -66,7 +66,7 @@ test('a document that leaves its state before its turn is not reached for', asyn
   expect(proxy.requests.filter((request) => isBulk(request) && request.body.includes('"o"'))).toEqual([])
 })
 
-/** The answer comes after the feed's row. */
+/** Delays the answer until after the feed's row. */
 const answeredLate: Fault = async (exchange) => {
   const answer = await exchange.forward()
   const chunks: Uint8Array[] = []
@@ -76,7 +76,7 @@ const answeredLate: Fault = async (exchange) => {
   exchange.end()
 }
 
-test('what was saved is not taken on while a branch stands beside it', async () => {
+test('the next handler does not start while the saved document has a conflicting branch', async () => {
   const db = await freshDb('outdated')
   const proxy = await startFaultyProxy()
   const seen: unknown[] = []

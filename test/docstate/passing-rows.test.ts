@@ -1,4 +1,4 @@
-/** What CouchDB says of single documents, in the rows of `_bulk_docs`, when the processes that check them die. */
+/** Temporary errors of single documents in `_bulk_docs`, caused by validation processes that die. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
@@ -9,17 +9,17 @@ import { checkersOf } from '../support/processes.ts'
 import { thoroughTest } from '../support/thorough.ts'
 import { startRig, stateOf } from './rig.ts'
 
-/** Takes its time for each document, so that its process is killed in the middle. */
+/** A slow validation, so that its process is killed while it runs. */
 const GUARD = 'function (doc) { for (var i = 0; i < 200000; i++) if (doc.bad) throw { forbidden: "no" } }'
 
-/** Kills the processes that check while some requests are under way, and counts the rows that say so, of claims and of results. */
+/** Kills the validation processes during some requests, and counts the failed rows of claims and results. */
 function killChecking(db: Database, server: number) {
   const rows = { claims: 0, results: 0 }
   let requests = 0
   const bulk: Database['bulk'] = async (docs, options) => {
     let isAnswered = false
     const answer = db.bulk(docs, options).finally(() => (isAnswered = true))
-    answer.catch(() => undefined) // it is awaited below
+    answer.catch(() => undefined) // the answer is awaited below
     for (const kills = requests++ % 4 === 0; kills && !isAnswered; await sleep(10)) {
       for (const { pid } of checkersOf(server)) process.kill(pid, 'SIGKILL')
     }
@@ -69,8 +69,11 @@ thoroughTest(
 test('a claim that CouchDB cannot check holds up no other, and is told of', { timeout: 60_000 }, async () => {
   const db = await freshDb('passing')
   await db.bulk(['bad', 'good'].map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid' })))
-  // As a process that dies of a document: neither yes nor no.
-  await db.put({ _id: '_design/guard', validate_doc_update: 'function (doc) { if (doc._id === "bad") throw "what?" }' })
+  // Fails like a process that dies during validation: the document is neither accepted nor forbidden.
+  await db.put({
+    _id: '_design/guard',
+    validate_doc_update: 'function (doc) { if (doc._id === "bad") throw "what?" }',
+  })
   const { engine } = await startRig(db, (control) =>
     control.unsafe('order', 'paid', async (doc) => ({ ...doc, state: 'invoiced' }), { concurrency: 1 }),
   )

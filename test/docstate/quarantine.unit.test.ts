@@ -4,7 +4,7 @@ import { Quarantine } from '../../sidecar/docstate/quarantine.ts'
 
 const turn = () => new Promise((resolve) => setTimeout(resolve, 5))
 
-/** What has entered and left, in the order in which it did. */
+/** Records the names that enter, in order. */
 function watch(quarantine: Quarantine) {
   const told: string[] = []
   return {
@@ -18,12 +18,12 @@ function watch(quarantine: Quarantine) {
   }
 }
 
-test('what was never lost enters at once, and as much of it as there is', () => {
+test('any number of documents that were never lost enter at once', () => {
   const quarantine = new Quarantine(systemClock)
   for (let count = 0; count < 1000; count++) expect(quarantine.enter(0)).toBeUndefined()
 })
 
-test('what was lost twice waits for all that runs, and all others for it', async () => {
+test('a document lost twice waits for all running documents, and all other documents wait for it', async () => {
   const { enter, leave, told } = watch(new Quarantine(systemClock))
   await enter('a', 0)
   await enter('b', 1)
@@ -42,7 +42,7 @@ test('what was lost twice waits for all that runs, and all others for it', async
   expect(told).toEqual(['a', 'b', 'suspect', 'c', 'd'])
 })
 
-test('nobody waits for long: neither for a handler that does not end, nor for a suspect', async () => {
+test('the wait for an endless handler or for a suspect has a limit', async () => {
   const { enter, leave, told } = watch(new Quarantine(systemClock, 50))
   await enter('endless', 0)
   await enter('suspect', 2)
@@ -56,7 +56,7 @@ test('nobody waits for long: neither for a handler that does not end, nor for a 
   expect(told.slice(3)).toEqual(['another suspect', 'b'])
 })
 
-test('suspects go one after the other', async () => {
+test('suspects run one at a time', async () => {
   const quarantine = new Quarantine(systemClock)
   let running = 0
   const way = async () => {

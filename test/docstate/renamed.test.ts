@@ -1,4 +1,4 @@
-/** States that have another name now: what is in them, and what arrives, goes on under the new one. */
+/** Renamed states: existing and new documents in the old state continue under the new name. */
 import { expect, test } from 'vitest'
 import { isoTime } from '../../sidecar/core/clock.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
@@ -58,7 +58,7 @@ const claim = (begun: boolean) => ({
 })
 const DAY = 86_400_000
 
-test('what waits is renamed, and handled once; what is done with, parked, or waits stays so', async () => {
+test('ready documents are renamed and handled once, and other documents are renamed with their status', async () => {
   const db = await freshDb('renamed')
   const later = isoTime(Date.now() + DAY)
   const failing = { entry: '1-a', attempts: 2, failure: { code: 'e', reason: 'r', at: later }, retry_at: later }
@@ -91,7 +91,7 @@ test('what waits is renamed, and handled once; what is done with, parked, or wai
   expect(new Set(runs.map(({ state }) => state))).toEqual(new Set(['late']))
 })
 
-test('tries go on where they were, with the same key, also out of error', async () => {
+test('a renamed document keeps its attempts and its key, also after an error', async () => {
   const db = await freshDb('renamed')
   const runs: Run[] = []
   const old = await startRig(db, remind(runs, 'overdue', true), { machines: before })
@@ -116,7 +116,7 @@ test('tries go on where they were, with the same key, also out of error', async 
   expect(new Set(runs.map(({ key }) => key)).size).toBe(1)
 })
 
-test('what failed under the old name comes back under the new one', async () => {
+test('a retry of a document that failed under the old name uses the new name', async () => {
   const db = await freshDb('renamed')
   const runs: Run[] = []
   await startRig(db, remind(runs, 'late'), { machines })
@@ -127,7 +127,7 @@ test('what failed under the old name comes back under the new one', async () => 
   expect(runs).toHaveLength(1)
 })
 
-test('a worker with the old name ends what it has begun', async () => {
+test('a worker with the old name finishes its running handler', async () => {
   const db = await freshDb('renamed')
   const go = createLatch()
   let begun = 0
@@ -162,7 +162,7 @@ test('three workers rename and handle each document once', async () => {
   expect(runs.map(({ id }) => id).sort()).toEqual([...ids].sort())
 })
 
-test('the time of the state goes on, and begins where it had none', async () => {
+test('a renamed document keeps its timeout, and a document without one gets a timeout', async () => {
   const db = await freshDb('renamed')
   const timed = (name: string) => ({ [name]: { timeout: { afterMs: DAY, next: 'reminded' } }, reminded: {} })
   const ends = isoTime(Date.now() + 3_600_000)
@@ -176,10 +176,12 @@ test('the time of the state goes on, and begins where it had none', async () => 
   expect(Date.parse(String(docstateIn(await db.get('new'))?.timeout_at)) - Date.now()).toBeGreaterThan(DAY - 60_000)
 })
 
-test('explain says what the state is called now', async () => {
+test('explain shows the new name of a renamed state', async () => {
   const db = await freshDb('renamed')
   await db.put(bill('b'))
-  expect(await explained(db, 'b')).toContain('The state is called late now.\nA running sidecar gives it this name')
+  expect(await explained(db, 'b')).toContain(
+    'The state overdue is now called late.\nA running sidecar renames the state in the document',
+  )
 })
 
 async function explained(database: Database, id: string): Promise<string> {

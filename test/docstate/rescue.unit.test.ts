@@ -11,14 +11,14 @@ import type { Docstate, Registration } from '../../sidecar/docstate/types.ts'
 import { createEvents } from '../../sidecar/events/channels.ts'
 
 interface Lost {
-  /** What came of the write. */
+  /** The result of the write. */
   readonly stored?: WriteResult['kind']
   readonly docstate?: Partial<Docstate>
   readonly begun?: boolean
   readonly options?: Partial<Registration['options']>
 }
 
-/** Recovers an entry of a dead worker: what it logs, counts and writes. */
+/** Rescues an entry of a dead worker. Returns the log lines, the counters and the written document. */
 async function recover({ stored = 'stored', docstate, begun = true, options }: Lost) {
   const lines: { msg: string; worker: string }[] = []
   const log = pino({ base: null }, { write: (line) => void lines.push(JSON.parse(line) as (typeof lines)[0]) })
@@ -48,24 +48,31 @@ async function recover({ stored = 'stored', docstate, begun = true, options }: L
 
 test.each<[string, Lost, object]>([
   ['parked: it is unknown', { options: { onLost: 'park' } }, { docstate: { parked: {} } }],
-  ['tried again by itself', {}, { state: 'paid', docstate: { lost: 1, attempts: 1, failure: { code: 'lost' } } }],
-  ['tried again by itself', { docstate: { lost: 1, attempts: 1 } }, { docstate: { lost: 2, attempts: 2 } }],
-  ['its workers were lost too often', { docstate: { lost: 2, attempts: 2 } }, { state: 'error' }],
-  ['its tries are used up', { options: { attempts: 1 } }, { state: 'error', error: { code: 'lost' } }],
-])('of an entry that had begun: %s (%o)', async (told, lost, written) => {
+  [
+    'the next attempt is isolated',
+    {},
+    { state: 'paid', docstate: { lost: 1, attempts: 1, failure: { code: 'lost' } } },
+  ],
+  ['the next attempt is isolated', { docstate: { lost: 1, attempts: 1 } }, { docstate: { lost: 2, attempts: 2 } }],
+  ['too many of its workers were lost', { docstate: { lost: 2, attempts: 2 } }, { state: 'error' }],
+  ['no attempts are left', { options: { attempts: 1 } }, { state: 'error', error: { code: 'lost' } }],
+])('the rescue of a started entry logs its decision: %s (%o)', async (told, lost, written) => {
   const recovered = await recover(lost)
   expect(recovered.told).toEqual([expect.stringContaining(told)])
   expect(recovered.written).toMatchObject(written)
 })
 
-test.each(['park', 'retry'] as const)('what had not begun is free, and no try has failed (%s)', async (onLost) => {
-  const { told, written, counts } = await recover({ begun: false, docstate: { entry: '1-a' }, options: { onLost } })
-  expect(told).toEqual([expect.stringContaining('free again')])
-  expect(written).toMatchObject({ state: 'paid' })
-  expect(written?.docstate).toEqual({ state: 'paid', entry: '1-a' })
-  expect(counts.written).toEqual({ saved: 0, retry: 0, error: 0, parked: 0 })
-})
+test.each(['park', 'retry'] as const)(
+  'an entry that had not started is released without a failed attempt (%s)',
+  async (onLost) => {
+    const { told, written, counts } = await recover({ begun: false, docstate: { entry: '1-a' }, options: { onLost } })
+    expect(told).toEqual([expect.stringContaining('released')])
+    expect(written).toMatchObject({ state: 'paid' })
+    expect(written?.docstate).toEqual({ state: 'paid', entry: '1-a' })
+    expect(counts.written).toEqual({ saved: 0, retry: 0, error: 0, parked: 0 })
+  },
+)
 
-test('what another worker was faster to write is told by that one', async () => {
+test('a rescue that another worker wrote first logs nothing', async () => {
   for (const begun of [true, false]) expect((await recover({ stored: 'lost', begun })).told).toEqual([])
 })

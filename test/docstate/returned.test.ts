@@ -1,4 +1,4 @@
-/** All that a handler returns or throws has a record in its document, with a limit and a sentence. */
+/** Any value that a handler returns or throws leaves a bounded, readable record in its document. */
 import { runInNewContext } from 'node:vm'
 import pino from 'pino'
 import { expect, test, vi } from 'vitest'
@@ -25,13 +25,13 @@ const cyclic = (doc: object) => {
   return Object.assign(made, { made })
 }
 
-/** Each makes something of the document, in state `paid`. */
+/** Each function makes a result from the document in state `paid`. */
 const kept: [string, (doc: object) => object][] = [
-  ['has a toJSON that answers a document', (doc) => ({ toJSON: () => ({ ...doc, state: 'done', kept: true }) })],
-  ['has one that leaves out the id', () => ({ toJSON: () => ({ type: 'order', state: 'done', kept: true }) })],
+  ['has a toJSON that returns a document', (doc) => ({ toJSON: () => ({ ...doc, state: 'done', kept: true }) })],
+  ['has a toJSON that omits the id', () => ({ toJSON: () => ({ type: 'order', state: 'done', kept: true }) })],
   ['has a field with a toJSON', (doc) => ({ ...doc, state: 'done', kept: { toJSON: () => true } })],
   ['is a proxy', (doc) => new Proxy({ ...doc, state: 'done', kept: true }, {})],
-  ['has fields that are inherited or no JSON', (doc) => forged({ ...doc, state: 'done', kept: true, run: () => 1 })],
+  ['has no prototype and a function field', (doc) => forged({ ...doc, state: 'done', kept: true, run: () => 1 })],
   [
     'has getters',
     (doc) => ({
@@ -43,29 +43,29 @@ const kept: [string, (doc: object) => object][] = [
     }),
   ],
 ]
-test.each(kept)('what %s is saved as its JSON', async (_, make) => {
+test.each(kept)('a result that %s is saved as its JSON', async (_, make) => {
   const db = await freshDb('returned')
   await startRig(db, (control) => control.unsafe('order', 'paid', async (doc) => make(doc) as never))
   await db.put({ _id: 'o', type: 'order', state: 'paid' })
   await eventually(async () => expect(await stateOf(db, 'o')).toBe('done'))
   const { _rev, ...doc } = await db.get('o')
   expect(doc).toEqual({ _id: 'o', type: 'order', state: 'done', kept: true })
-  expect((await db.info()).doc_count).toBe(2) // and its design document
+  expect((await db.info()).doc_count).toBe(2) // the order and the design document
 })
 
 const refused: [string, (doc: object) => unknown, RegExp][] = [
-  ['a toJSON that answers text', (doc) => ({ ...doc, state: 'done', toJSON: () => 'done' }), /gave "done"/],
+  ['a toJSON that returns text', (doc) => ({ ...doc, state: 'done', toJSON: () => 'done' }), /returned "done"/],
   [
-    'a toJSON that answers nothing',
+    'a toJSON that returns nothing',
     (doc) => ({ ...doc, toJSON: () => undefined }),
-    /gave what has no JSON: JSON has nothing for it/,
+    /returned a value without a JSON form: it has no JSON form/,
   ],
-  ['a toJSON that throws', (doc) => ({ ...doc, state: 'done', toJSON: trap }), /has no JSON: .*a trap/],
-  ['a function', () => () => 'done', /gave what has no JSON: JSON has nothing for it/],
-  ['a BigInt', () => 1n, /has no JSON: .*BigInt/],
-  ['an array', (doc) => [doc], /gave an array/],
-  ['null', () => null, /gave null/],
-  ['a cycle', cyclic, /has no JSON: .*circular/],
+  ['a toJSON that throws', (doc) => ({ ...doc, state: 'done', toJSON: trap }), /without a JSON form: .*a trap/],
+  ['a function', () => () => 'done', /returned a value without a JSON form: it has no JSON form/],
+  ['a BigInt', () => 1n, /without a JSON form: .*BigInt/],
+  ['an array', (doc) => [doc], /returned an array/],
+  ['null', () => null, /returned null/],
+  ['a cycle', cyclic, /without a JSON form: .*circular/],
   [
     'a getter that throws',
     (doc) => ({
@@ -74,25 +74,25 @@ const refused: [string, (doc: object) => unknown, RegExp][] = [
         return trap()
       },
     }),
-    /has no JSON: .*a trap/,
+    /without a JSON form: .*a trap/,
   ],
   [
     'a getter that throws a proxy',
     (doc) => ({ ...doc, toJSON: () => raise(hostile()) }),
-    /has no JSON: .*cannot be read/,
+    /without a JSON form: .*cannot be read/,
   ],
   [
     'a proxy whose traps throw',
     (doc) => new Proxy({ ...doc, state: 'done' }, { ownKeys: trap }),
-    /has no JSON: .*a trap/,
+    /without a JSON form: .*a trap/,
   ],
-  ['half a surrogate', (doc) => ({ ...doc, state: 'done', name: HALF }), /has no JSON: .*surrogate/],
-  ['a name with half a surrogate', (doc) => ({ ...doc, state: 'done', [HALF]: 1 }), /has no JSON: .*surrogate/],
+  ['half a surrogate', (doc) => ({ ...doc, state: 'done', name: HALF }), /without a JSON form: .*surrogate/],
+  ['a name with half a surrogate', (doc) => ({ ...doc, state: 'done', [HALF]: 1 }), /without a JSON form: .*surrogate/],
 ]
 const raise = (thrown: unknown): never => {
   throw thrown
 }
-test.each(refused)('a handler that returns %s has one run, and its document says why', async (_, make, reason) => {
+test.each(refused)('a document goes to error after one run if its handler returns %s', async (_, make, reason) => {
   const db = await freshDb('returned')
   const handler = vi.fn(async (doc: object) => make(doc) as never)
   await startRig(db, (control) => control.unsafe('order', 'paid', handler))
@@ -100,7 +100,7 @@ test.each(refused)('a handler that returns %s has one run, and its document says
   await eventually(async () => expect(await stateOf(db, 'o')).toBe('error'))
   expect(await db.get('o')).toMatchObject({
     error: {
-      code: String(reason).includes('has no JSON') ? 'save_refused' : 'bad_result',
+      code: String(reason).includes('without a JSON form') ? 'save_refused' : 'bad_result',
       reason: expect.stringMatching(reason) as string,
     },
   })
@@ -110,10 +110,10 @@ test.each(refused)('a handler that returns %s has one run, and its document says
 
 const long = `${'x'.repeat(499)}😀${'y'.repeat(9_000_000)}`
 const thrown: [string, unknown, { code: string | RegExp; reason: RegExp }][] = [
-  ['nothing', undefined, { code: 'thrown', reason: /^threw undefined, which is no error$/ }],
+  ['nothing', undefined, { code: 'thrown', reason: /^threw undefined, which is not an Error$/ }],
   ['null', null, { code: 'thrown', reason: /^threw null, which/ }],
   ['text', 'out of paper', { code: 'thrown', reason: /^out of paper$/ }],
-  ['no text', '', { code: 'thrown', reason: /^threw '', which is no error$/ }],
+  ['an empty text', '', { code: 'thrown', reason: /^threw '', which is not an Error$/ }],
   ['a symbol', Symbol('s'), { code: 'thrown', reason: /^threw Symbol\(s\), which/ }],
   [
     'an object',
@@ -121,15 +121,23 @@ const thrown: [string, unknown, { code: string | RegExp; reason: RegExp }][] = [
     { code: 'thrown', reason: /threw \{ status: 404, .*why: 'x'.*which/ },
   ],
   [
-    'an object that says what it is',
+    'an object with a code and a message',
     { code: 'E_PAPER', message: 'no paper' },
     { code: 'E_PAPER', reason: /^no paper$/ },
   ],
   ['an error of another realm', runInNewContext('new TypeError("far")'), { code: 'TypeError', reason: /^far$/ }],
   ['an error without a message', new RangeError(), { code: 'RangeError', reason: /^RangeError, without a message$/ }],
-  ['an error whose message is none', Object.assign(new Error(), { message: {} }), { code: 'Error', reason: /without/ }],
+  [
+    'an error whose message is an object',
+    Object.assign(new Error(), { message: {} }),
+    { code: 'Error', reason: /without/ },
+  ],
   ['an error with half a surrogate', new Error(`a${HALF}b`), { code: 'Error', reason: /^a\ufffdb$/ }],
-  ['a proxy whose traps throw', hostile(), { code: 'thrown', reason: /^threw .*, which is no error$|cannot be read/ }],
+  [
+    'a proxy whose traps throw',
+    hostile(),
+    { code: 'thrown', reason: /^threw .*, which is not an Error$|cannot be read/ },
+  ],
   ['a revoked proxy', revoked(), { code: 'thrown', reason: /cannot be read|Revoked/ }],
   ['an error as a proxy', new Proxy(new Error('inside'), {}), { code: 'Error', reason: /^inside$/ }],
   [
@@ -140,7 +148,7 @@ const thrown: [string, unknown, { code: string | RegExp; reason: RegExp }][] = [
   ['nine megabytes', new Error(long), { code: 'Error', reason: /^x{499}…$/ }],
   ['a code of nine megabytes', Object.assign(new Error('m'), { code: long }), { code: /^x{99}…$/, reason: /^m$/ }],
 ]
-test.each(thrown)('a handler that throws %s leaves a record, and a line that has an end', async (_, what, record) => {
+test.each(thrown)('a handler leaves a bounded record and log line if it throws %s', async (_, what, record) => {
   const db = await freshDb('returned')
   const lines: string[] = []
   const log = pino({}, { write: (line: string) => void lines.push(line) })
@@ -153,11 +161,11 @@ test.each(thrown)('a handler that throws %s leaves a record, and a line that has
     reason: expect.stringMatching(record.reason) as string,
     at: expect.any(String) as string,
   })
-  expect(docstate).toMatchObject({ attempts: 2 }) // both tries are on record
+  expect(docstate).toMatchObject({ attempts: 2 }) // both attempts are counted
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(10_000)
 })
 
-test('a proxy of a Reject is final at once', async () => {
+test('a proxy of a Reject ends in error without a retry', async () => {
   const db = await freshDb('returned')
   const handler = vi.fn(() => raise(new Proxy(new Reject('no_address', 'it has none'), {})))
   await startRig(db, (control) => control.unsafe('order', 'paid', handler))
@@ -167,7 +175,7 @@ test('a proxy of a Reject is final at once', async () => {
   expect(handler).toHaveBeenCalledOnce()
 })
 
-test.each(['put', 'save'] as const)('what ctx.%s gets is written as its JSON, and nothing beside it', async (how) => {
+test.each(['put', 'save'] as const)('ctx.%s writes the JSON of its argument and nothing else', async (how) => {
   const db = await freshDb('returned')
   const fields = { _id: 'other', type: 'order', state: 'done' }
   await startRig(db, (control) =>
@@ -182,7 +190,7 @@ test.each(['put', 'save'] as const)('what ctx.%s gets is written as its JSON, an
   expect((await db.info()).doc_count).toBe(how === 'put' ? 3 : 2)
 })
 
-test.each(['put', 'save'] as const)('what has no JSON and is given to ctx.%s is final at once', async (how) => {
+test.each(['put', 'save'] as const)('ctx.%s of a value without JSON ends in error without a retry', async (how) => {
   const db = await freshDb('returned')
   const handler = vi.fn(async (_doc: object, ctx: Context) => {
     await ctx[how]({ _id: 'other', type: 'order', state: 'done', toJSON: trap })

@@ -1,4 +1,4 @@
-/** An engine on the test's database, stopped with the test. */
+/** Starts an engine on the test's database and stops it with the test. */
 import pino from 'pino'
 import { onTestFinished } from 'vitest'
 import type { Machines } from '../../ddocs/machine.ts'
@@ -12,7 +12,7 @@ import type { MailBinding } from '../../sidecar/docstate/mail.ts'
 import { startRegistry } from '../workers/registries.ts'
 import { installDocstate } from './install.ts'
 
-/** The handlers of these tests send no mail; test/mail does. */
+/** The handlers of these tests send no mail. See test/mail for mail. */
 const noMail: MailBinding = {
   forEntry: ({ done }) => ({ done, send: () => Promise.reject(new Error('no mail in this test')) }),
 }
@@ -24,7 +24,7 @@ export interface Rig {
   stop(): Promise<void>
 }
 
-/** Puts the design document into the database, unless it is there, and starts an engine with these handlers. */
+/** Installs the design document, unless the database has one, and starts an engine with these handlers. */
 export async function startRig(
   database: Database,
   register: (control: Control) => void,
@@ -36,7 +36,7 @@ export async function startRig(
   const log = pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' })
   const engine = createEngine({
     events: createEvents({ log }),
-    workers: startRegistry(database), // does nothing until a handler asks for it
+    workers: startRegistry(database), // inactive until a handler uses it
     database,
     table: control,
     mailer: noMail,
@@ -44,7 +44,7 @@ export async function startRig(
     clock: systemClock,
     random: Math.random,
     log,
-    heartbeatMs: 2000, // a machine that is busy for a second is not a dead connection
+    heartbeatMs: 2000, // long enough that a busy machine does not count as a dead connection
     ...options,
   })
   const stopping = new AbortController()
@@ -61,7 +61,7 @@ export const stateOf = async (database: Database, id: string): Promise<unknown> 
 
 export const docstateIn = (doc: StoredDoc | undefined) => doc?.docstate as Record<string, unknown> | undefined
 
-/** Opens when told. */
+/** A promise that resolves when the test opens it. */
 export function createLatch(): { readonly opened: Promise<void>; open(): void } {
   let open = () => {}
   const opened = new Promise<void>((resolve) => (open = resolve))

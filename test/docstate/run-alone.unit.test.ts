@@ -24,13 +24,13 @@ const machines = defineMachines({
 
 const order = { _id: 'o', type: 'order', state: 'paid', email: 'ann@example.com' }
 
-/** The handler of a paid order. */
+/** Registers one handler for paid orders. */
 const handlers = (handler: Handler, options: HandlerOptions = {}) =>
   defineHandlers((control) =>
     control.unsafe('order', 'paid', handler as TypedHandler<Machines, string, string, Doc>, options),
   )
 
-test('what a handler returns, and what is stored of it', async () => {
+test('run returns the result of a handler and the stored document', async () => {
   const typed = defineHandlers(machines, (control) =>
     control.unsafe('order', 'paid', async (doc) => ({ ...doc, state: 'checked', total: 3 })),
   )
@@ -47,7 +47,7 @@ test('what a handler returns, and what is stored of it', async () => {
   expect(result.stored).toMatchObject({ state: 'checked', docstate: { timeout_at: expect.any(String) as string } })
 })
 
-test('its mails, what it saves and writes besides, and what it finds', async () => {
+test('run returns the mails, saves and writes of a handler, which can read the given documents', async () => {
   const result = await run(
     handlers(async (doc, ctx) => {
       await ctx.mail.send({ to: String(doc.email), subject: 'yours', text: 'x' })
@@ -68,7 +68,7 @@ test('its mails, what it saves and writes besides, and what it finds', async () 
   expect(result.stored.state).toBe('invoiced')
 })
 
-test('a failure: the next try, the last one, a refusal, and a time to come back', async () => {
+test('run returns the retry of a failure, the last failure, a Reject and a RetryLater', async () => {
   const fails = handlers(() => Promise.reject(Object.assign(new Error('no'), { code: 'ENO' })), { attempts: 3 })
   const first = await run(fails, order)
   expect(first).toMatchObject({ outcome: 'failed', failure: { code: 'ENO', reason: 'no' } })
@@ -91,7 +91,7 @@ test('a failure: the next try, the last one, a refusal, and a time to come back'
   expect((await run(later, order)).retryAt).toEqual(at)
 })
 
-test('a mail server that refuses, a key that is the same for each try, a time that is up', async () => {
+test('run simulates refused mail, keeps the key for each attempt and applies the timeout', async () => {
   const mails = handlers(async (doc, ctx) => {
     await ctx.mail.send({ to: 'x', subject: 'y', text: 'z' })
     return { ...doc, state: 'invoiced' }
@@ -109,7 +109,7 @@ test('a mail server that refuses, a key that is the same for each try, a time th
   expect(await run(endless, order)).toMatchObject({ outcome: 'failed', failure: { code: 'timeout' } })
 })
 
-test('steps, and documents of other databases', async () => {
+test('run supports steps and documents of other databases', async () => {
   let calls = 0
   const charging = handlers(async (doc, ctx) => {
     const charge = await ctx.once('charge', () => ++calls)
@@ -133,7 +133,7 @@ test('steps, and documents of other databases', async () => {
   expect(calls).toBe(1)
 })
 
-test('an illegal next state, and a document that has no handler', async () => {
+test('run rejects an undeclared next state and a document without a handler', async () => {
   const wrong = defineHandlers(machines as Machines, (control) =>
     control.unsafe('order', 'paid', async (doc) => ({ ...doc, state: 'paidd' })),
   )
@@ -143,7 +143,7 @@ test('an illegal next state, and a document that has no handler', async () => {
   )
 })
 
-test('attachments: of the document, of other documents, and what is attached', async () => {
+test('run gives a handler its attachments and returns the new attachments', async () => {
   const photo = { content_type: 'image/jpeg', data: Buffer.from('a photo').toString('base64') }
   const long = Buffer.alloc(3_000_000, 'x')
   const attaching = handlers(async (doc, ctx) => {
@@ -165,7 +165,7 @@ test('attachments: of the document, of other documents, and what is attached', a
     { name: 'both.txt', type: 'text/plain', body: Buffer.from('a photo, a photo') },
     { name: 'long', type: 'application/octet-stream' },
   ])
-  expect(attached[1]!.body.equals(long)).toBe(true) // toEqual looks at one byte after the other, for ten seconds
+  expect(attached[1]!.body.equals(long)).toBe(true) // toEqual compares byte by byte and takes ten seconds
   expect(stored).toMatchObject({
     state: 'invoiced',
     _attachments: { 'photo.jpg': { length: 7 }, long: { length: 3_000_000, stub: true } },

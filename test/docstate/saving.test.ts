@@ -1,4 +1,4 @@
-/** What a handler returns, and how it is saved. */
+/** How the engine saves the result of a handler. */
 import { expect, test } from 'vitest'
 import { Reject } from '../../sidecar/core/errors.ts'
 import type { Control } from '../../sidecar/docstate/control.ts'
@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { freshDb } from '../support/couchdb.ts'
 import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
 
-test('what a client edits while an unsafe handler runs is kept beside its result', async () => {
+test('a client’s edit during an unsafe handler is merged with the result', async () => {
   const db = await freshDb('saving')
   const [began, go] = [createLatch(), createLatch()]
   let runs = 0
@@ -55,7 +55,7 @@ test.each(['returned', 'saved'] as const)('an edit that a renewal has met is kep
   expect(doc).toEqual({ _id: 'o', type: 'order', state: 'invoiced', number, name: 'Anna', phone: '123' })
 })
 
-test('a failure after a renewal has met an edit keeps the edit', async () => {
+test('a failure keeps an edit that a renewal merged', async () => {
   const db = await freshDb('saving')
   const [began, go] = [createLatch(), createLatch()]
   const register = (control: Control) =>
@@ -73,7 +73,7 @@ test('a failure after a renewal has met an edit keeps the edit', async () => {
   await eventually(async () => expect(await db.get('o')).toMatchObject({ state: 'error', name: 'Anna' }))
 })
 
-test('a safe handler that loses the race for its save is silent, and the newer document is handled', async () => {
+test('the result of a safe handler is dropped after an edit, and the newer document is handled', async () => {
   const db = await freshDb('saving')
   const [began, go] = [createLatch(), createLatch()]
   await startRig(db, (control) =>
@@ -90,7 +90,7 @@ test('a safe handler that loses the race for its save is silent, and the newer d
   await eventually(async () => expect(await db.get('o')).toMatchObject({ state: 'counted', from: 'Anna' }))
 })
 
-test('a result that has no JSON ends in error, and says what is wrong with it', async () => {
+test('a result without JSON ends in error with the reason', async () => {
   const db = await freshDb('saving')
   await startRig(db, (control) => control.safe('order', 'paid', async (doc) => ({ ...doc, state: 'done', total: 10n })))
   await db.put({ _id: 'o', type: 'order', state: 'paid' })
@@ -99,7 +99,7 @@ test('a result that has no JSON ends in error, and says what is wrong with it', 
   expect(await db.get('o')).toMatchObject({ error: { code: 'save_refused', reason } })
 })
 
-test('attachments stay with their document', async () => {
+test('a document keeps its attachments when its result is saved', async () => {
   const db = await freshDb('saving')
   await db.put({
     _id: 'o',
@@ -114,7 +114,7 @@ test('attachments stay with their document', async () => {
   expect((await db.get('o'))._attachments).toHaveProperty(['note.txt', 'length'], 5)
 })
 
-test('the time of a state ends although no handler is there for it', async () => {
+test('a state without a handler times out', async () => {
   const db = await freshDb('saving')
   const machines = {
     offer: {
@@ -133,7 +133,7 @@ test('the time of a state ends although no handler is there for it', async () =>
   expect(await db.get('b')).not.toHaveProperty('docstate')
 })
 
-test('a handler may change the document it was given; only what it returns counts', async () => {
+test('in-place changes of a failed handler are not saved', async () => {
   const db = await freshDb('saving')
   await startRig(db, (control) =>
     control.unsafe(
@@ -152,7 +152,7 @@ test('a handler may change the document it was given; only what it returns count
   expect(await db.get('o')).toMatchObject({ history: [], docstate: { failed_in: 'paid' } })
 })
 
-test('what a handler changed in place is kept beside what a client edits', async () => {
+test('in-place changes that a handler returns are merged with a client’s edit', async () => {
   const db = await freshDb('saving')
   const [began, go] = [createLatch(), createLatch()]
   await startRig(db, (control) =>

@@ -1,4 +1,4 @@
-/** Handlers that are tried out: what they do is withheld. */
+/** Shadow handlers: their effects are only logged. */
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import type { Context } from '../../sidecar/docstate/types.ts'
@@ -20,7 +20,7 @@ function createLog() {
   return { log, told: () => lines.filter(({ would }) => would !== undefined) }
 }
 
-test('what a handler returns, saves, puts and mails is withheld and told, and it finds what it has put', async () => {
+test('the effects of a shadow handler are only logged, and the handler can read its own writes', async () => {
   const db = await freshDb('shadows')
   const { log, told } = createLog()
   const counts = new Counters()
@@ -46,7 +46,7 @@ test('what a handler returns, saves, puts and mails is withheld and told, and it
   expect(counted).toContainEqual(['paid (shadow)', 1])
 })
 
-test('it runs beside another handler for the state, once for an entry, and after a chain of states', async () => {
+test('a shadow handler runs once for each entry, also beside another handler and in a chain of states', async () => {
   const db = await freshDb('shadows')
   const tried: string[] = []
   const note = (doc: { _id: string; state: string }) => {
@@ -81,7 +81,7 @@ test('it runs beside another handler for the state, once for an entry, and after
 })
 
 test.each([false, true])(
-  'a state that ends by time has it run when a document comes, once (beside another: %s)',
+  'a shadow handler runs once in a state with a timeout (beside another handler: %s)',
   async (beside) => {
     const db = await freshDb('shadows')
     const tried: unknown[] = []
@@ -105,7 +105,7 @@ test.each([false, true])(
   },
 )
 
-test('one that hangs holds up nothing, neither the other handlers nor the end of the sidecar', async () => {
+test('a shadow handler that hangs delays neither other handlers nor the stop of the sidecar', async () => {
   const db = await freshDb('shadows')
   const hang = () => new Promise<void>(() => undefined)
   const rig = await startRig(

@@ -33,21 +33,24 @@ const hang = (onLost: 'park' | 'retry', began: () => void) => (control: Control)
 test.each([
   ['park', { parked: { reason: expect.any(String) as string } }],
   ['retry', { attempts: 1, retry_at: expect.any(String) as string }],
-] as const)('one that does not end is told to, and what becomes of it follows onLost %s', async (onLost, expected) => {
-  const db = await freshDb('stop')
-  const began = createLatch()
-  const rig = await startRig(
-    db,
-    hang(onLost, () => began.open()),
-    { graceMs: 200 },
-  )
-  await db.put({ _id: 'o', type: 'order', state: 'paid' })
-  await began.opened
-  await rig.stop()
-  expect(docstateIn(await db.get('o'))).toMatchObject(expected)
-})
+] as const)(
+  'a document whose handler does not end within the grace period follows onLost %s',
+  async (onLost, expected) => {
+    const db = await freshDb('stop')
+    const began = createLatch()
+    const rig = await startRig(
+      db,
+      hang(onLost, () => began.open()),
+      { graceMs: 200 },
+    )
+    await db.put({ _id: 'o', type: 'order', state: 'paid' })
+    await began.opened
+    await rig.stop()
+    expect(docstateIn(await db.get('o'))).toMatchObject(expected)
+  },
+)
 
-test('documents that wait for their turn are given back untouched, and another worker takes them at once', async () => {
+test('a stop releases waiting documents unchanged, and another worker takes them at once', async () => {
   const db = await freshDb('stop')
   const began = createLatch()
   const first = await startRig(
@@ -72,10 +75,10 @@ test('documents that wait for their turn are given back untouched, and another w
   })
 })
 
-test('a claim that waits for its turn to be sent is not sent any more', async () => {
+test('a stop cancels a claim that waits to be sent', async () => {
   const db = await freshDb('stop')
   const turns = new Semaphore(() => 1)
-  await turns.enter() // by a database of others
+  await turns.enter() // occupied by another database
   const handled: string[] = []
   const rig = await startRig(
     db,
@@ -96,7 +99,7 @@ test('a claim that waits for its turn to be sent is not sent any more', async ()
   expect(handled).toEqual([])
 })
 
-test('a claim of which nobody knows whether it has arrived is found out about, and given back', async () => {
+test('a stop looks up a claim without an answer and releases it', async () => {
   const db = await freshDb('stop')
   const proxy = await startFaultyProxy()
   const [couch, turns] = [createTestCouch({ url: proxy.url }), new Semaphore(() => 1)]
@@ -108,7 +111,7 @@ test('a claim of which nobody knows whether it has arrived is found out about, a
   }, isClaim)
   proxy.next(
     (exchange) => {
-      turns.take(() => read.open()) // after it; and whatever is sent next waits for a turn
+      turns.take(() => read.open()) // takes the turn after this request, so that the next request waits
       return pass(exchange)
     },
     ({ query }) => query.has('open_revs'),

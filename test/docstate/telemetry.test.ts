@@ -1,4 +1,4 @@
-/** What the engine tells of itself while it works. */
+/** The events that the engine publishes. */
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import { createEvents } from '../../sidecar/events/channels.ts'
@@ -12,7 +12,7 @@ import { refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { replicate } from './conflicts/branches.ts'
 import { startRig, stateOf } from './rig.ts'
 
-/** Listens to everything; `told` is name and event in the order they came. */
+/** Subscribes to all events and records each name and event in order. */
 function listenToAll() {
   const events = createEvents({ log: pino({ level: 'silent' }) })
   const told: (readonly [string, Record<string, unknown>])[] = []
@@ -28,7 +28,7 @@ const invoice = (control: Control) =>
 
 const paid = { type: 'order', state: 'paid' }
 
-test('an unsafe document: won, begun, ended, saved; each field is described', async () => {
+test('an unsafe handler publishes the events of its claim, start, end and save with all fields', async () => {
   const db = await freshDb('life')
   const { events, told } = listenToAll()
   await startRig(db, invoice, { events })
@@ -52,7 +52,7 @@ test('an unsafe document: won, begun, ended, saved; each field is described', as
   ])
 })
 
-test('tries that fail, the last one, and what is rejected', async () => {
+test('failed attempts, the last failure and a Reject publish document:failed', async () => {
   const db = await freshDb('life')
   const { events, named } = listenToAll()
   await startRig(
@@ -81,7 +81,7 @@ test('tries that fail, the last one, and what is rejected', async () => {
   expect(named('handler:ended').map(({ outcome }) => outcome)).toEqual(['rejected', 'failed', 'failed'])
 })
 
-test('a document that a dead worker left: taken over, parked', async () => {
+test('the document of a dead worker publishes claim:inherited and document:parked', async () => {
   const db = await freshDb('life')
   const { events, named } = listenToAll()
   const claim = { worker: 'dead', token: 'x/1', at: new Date(0).toISOString(), lease_ms: 300 }
@@ -93,7 +93,7 @@ test('a document that a dead worker left: taken over, parked', async () => {
   expect(named('document:parked')).toEqual([{ ...of, reason: expect.stringContaining('dead') as string }])
 })
 
-test('what a handler saves by itself, and a conflict that is resolved', async () => {
+test('ctx.save publishes document:saved, and a merge publishes conflict:resolved', async () => {
   const db = await freshDb('life')
   const { events, named } = listenToAll()
   await startRig(
@@ -112,7 +112,7 @@ test('what a handler saves by itself, and a conflict that is resolved', async ()
   await eventually(() => expect(named('conflict:resolved')).toMatchObject([{ id: 'o', branches: 2 }]))
 })
 
-test('a feed that breaks, comes back, and begins anew', async () => {
+test('a broken feed publishes feed:broken and then feed:connected', async () => {
   const db = await freshDb('life')
   const proxy = await startFaultyProxy()
   const { events, told } = listenToAll()
@@ -122,7 +122,7 @@ test('a feed that breaks, comes back, and begins anew', async () => {
   proxy.dropConnections()
   const refused = { database: db.name, code: 'overloaded', retry_in_ms: expect.any(Number) as number }
   await eventually(() => {
-    const broken = told.filter(([name]) => name === 'feed:broken') // by the drop, unless it was between two requests, and by the refusal
+    const broken = told.filter(([name]) => name === 'feed:broken') // from the refusal, and from the drop unless no request was open
     expect(broken.map(([, event]) => event)).toContainEqual(expect.objectContaining(refused))
     expect(told.at(-1)![0]).toBe('feed:connected')
   })

@@ -12,7 +12,7 @@ const modes = ['safe', 'unsafe'] as const
 const paid = { type: 'order', state: 'paid' }
 const soon = { attempts: 2, backoff: { baseMs: 50, capMs: 50 } }
 
-test.each(modes)('a %s handler whose time is up is told so, and its try has failed', async (mode) => {
+test.each(modes)('a timeout aborts the signal of a %s handler and fails the attempt', async (mode) => {
   const db = await freshDb('time-limit')
   const reasons: unknown[] = []
   await startRig(db, (control) =>
@@ -39,7 +39,7 @@ test.each(modes)('a %s handler whose time is up is told so, and its try has fail
   expect(reasons[0]).toMatchObject({ code: 'timeout' })
 })
 
-test.each(modes)('a %s handler that ignores its signal is named, and holds up no other document', async (mode) => {
+test.each(modes)('a %s handler that ignores its signal is logged and delays no other document', async (mode) => {
   const db = await freshDb('time-limit')
   const go = createLatch()
   const lines: { msg: string; doc?: string; overdue?: number }[] = []
@@ -64,7 +64,7 @@ test.each(modes)('a %s handler that ignores its signal is named, and holds up no
   await eventually(async () => expect(await stateOf(db, 'b')).toBe('invoiced'))
   expect(await stateOf(db, 'a')).toBe('error')
   expect(engine.counts.of(paid).overdue).toBe(1)
-  const named = () => lines.filter(({ msg }) => msg.includes('does not listen to ctx.signal'))
+  const named = () => lines.filter(({ msg }) => msg.includes('ignores ctx.signal'))
   await eventually(() => expect(named()).toMatchObject([{ doc: 'a', ...paid, overdue: 1 }]))
 
   go.open()
@@ -74,7 +74,7 @@ test.each(modes)('a %s handler that ignores its signal is named, and holds up no
   expect(await db.find('other')).toBeUndefined()
 })
 
-test('one that has moved its document on by itself is done with it, however long it goes on', async () => {
+test('a handler that saved the next state and then times out leaves the document as saved', async () => {
   const db = await freshDb('time-limit')
   const { engine } = await startRig(db, (control) =>
     control.unsafe(
@@ -95,9 +95,9 @@ test('one that has moved its document on by itself is done with it, however long
 
 const at = new Date(Date.now() + 3_600_000)
 test.each([
-  ['at a time', at, () => at.getTime()],
-  ['after a time', '30m' as const, () => Date.now() + 1_800_000],
-])('a failure may say %s when the next try makes sense', async (_, when, expected) => {
+  ['a date', at, () => at.getTime()],
+  ['a delay', '30m' as const, () => Date.now() + 1_800_000],
+])('RetryLater sets the time of the next attempt from %s', async (_, when, expected) => {
   const db = await freshDb('time-limit')
   let tries = 0
   await startRig(db, (control) =>
@@ -114,7 +114,7 @@ test.each([
   expect(failure).toMatchObject({ code: 'rate_limited', reason: 'the API wants a pause' })
 })
 
-test('a failure whose next try is soon comes back then, not after the backoff', async () => {
+test('RetryLater with a short delay overrides the backoff', async () => {
   const db = await freshDb('time-limit')
   let tries = 0
   const backoff = { baseMs: 3_600_000, capMs: 3_600_000 }
@@ -136,7 +136,7 @@ test('a failure whose next try is soon comes back then, not after the backoff', 
   expect(tries).toBe(3)
 })
 
-test.each([NaN, 'soon', '-5s', new Date(NaN)])('RetryLater refuses what is no time: %s', (when) => {
+test.each([NaN, 'soon', '-5s', new Date(NaN)])('RetryLater refuses an invalid time: %s', (when) => {
   expect(() => new RetryLater('x', 'y', when as Date)).toThrow(
     'RetryLater: expected a time such as 30s, or a Date, got',
   )

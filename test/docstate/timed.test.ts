@@ -1,4 +1,4 @@
-/** States that end by themselves, beside handlers that keep, hold or fail in them. */
+/** States with a timeout, and handlers that keep or hold a document in them. */
 import { expect, test } from 'vitest'
 import { isoTime } from '../../sidecar/core/clock.ts'
 import type { Control } from '../../sidecar/docstate/control.ts'
@@ -18,7 +18,7 @@ const machines = {
 const isBulk = (request: SeenRequest) => request.path.endsWith('/_bulk_docs')
 const sizeOf = (request: SeenRequest) => (JSON.parse(request.body) as { docs: unknown[] }).docs.length
 
-test('a state that its handler keeps ends all the same', async () => {
+test('a state times out after its handler returned nothing', async () => {
   const db = await freshDb('timed')
   let runs = 0
   await startRig(
@@ -34,7 +34,7 @@ test('a state that its handler keeps ends all the same', async () => {
   expect(runs).toBe(1)
 })
 
-test('a state does not end under the handler of another worker', async () => {
+test('a state does not time out while the handler of another worker runs', async () => {
   const db = await freshDb('timed')
   const go = createLatch()
   const ran: string[] = []
@@ -52,14 +52,14 @@ test('a state does not end under the handler of another worker', async () => {
   }
   await db.put({ _id: 'j', type: 'job', state: 'begun' })
   await eventually(() => expect(ran).toHaveLength(1))
-  await new Promise((resolve) => setTimeout(resolve, 1500)) // twice the time of the state
+  await new Promise((resolve) => setTimeout(resolve, 1500)) // twice the timeout of the state
   expect(await stateOf(db, 'j')).toBe('begun')
   go.open()
   await eventually(async () => expect(await stateOf(db, 'j')).toBe('done'))
   expect(ran).toHaveLength(1)
 })
 
-test('ends of states are written down together, and do not hold up a stop', async () => {
+test('timeouts of states are written in groups and do not delay a stop', async () => {
   const db = await freshDb('timed')
   const proxy = await startFaultyProxy()
   const through = createTestCouch({ url: proxy.url }).db(db.name)
@@ -79,7 +79,7 @@ test('ends of states are written down together, and do not hold up a stop', asyn
   expect(performance.now() - began).toBeLessThan(10_000) // the grace period and two seconds for each last word
 })
 
-test('a document that was done with before its state had an end gets one', async () => {
+test('a handled document times out after its state gets a timeout', async () => {
   const db = await freshDb('timed')
   await db.put({
     _id: 'q',
@@ -103,7 +103,7 @@ const lesson = {
 
 const inMs = (ms: number) => isoTime(Date.now() + ms)
 
-test('a state ends at the time that its document carries, also if that is changed, or in the past', async () => {
+test('a state times out at the time in its document, also after a change or in the past', async () => {
   const db = await freshDb('timed')
   const planned = (_id: string, begins_at: unknown) => db.put({ _id, type: 'lesson', state: 'planned', begins_at })
   await planned('past', '2020-02-29T12:00:00+01:00')
@@ -137,7 +137,7 @@ test('a state ends at the time that its document carries, also if that is change
 })
 
 test.each([undefined, null, 'tomorrow', '2026-13-01T00:00:00Z', '2026-11-26T12:00:00', 1795727882309, {}])(
-  'a document whose time is none goes into error, and says so: %j',
+  'a document with an invalid timeout goes to error with the reason: %j',
   async (begins_at) => {
     const db = await freshDb('timed')
     await db.put({ _id: 'l', type: 'lesson', state: 'planned', begins_at })
@@ -150,7 +150,7 @@ test.each([undefined, null, 'tomorrow', '2026-13-01T00:00:00Z', '2026-11-26T12:0
   },
 )
 
-test('one whose end is written down, by a worker that went before its handler began, is taken by another', async () => {
+test('a document with a recorded timeout is handled after another worker left before its handler', async () => {
   const db = await freshDb('timed')
   const [later, listeners] = [isoTime(Date.now() + 3_600_000), new Set<() => void>()]
   let isOurs = false

@@ -12,16 +12,16 @@ test.each([
   ['photo', 'uploaded', false],
   ['order', 'error', false],
   ['note', 'error', true],
-])('%s in %s: undeclared is %s', (type, state, expected) => {
+])('a document of type %s in state %s is undeclared: %s', (type, state, expected) => {
   expect(isUndeclared(machines, type, state)).toBe(expected)
 })
 
 test.each([null, { order: null }, { order: { paid: null } }, { order: 'paid' }, ['order']])(
-  'a design document may hold anything: %j',
+  'invalid machines in a design document cause no error: %j',
   (garbage) => expect(() => isUndeclared((garbage ?? {}) as Machines, 'order', 'payed')).not.toThrow(),
 )
 
-test('counts are added up for each type and state', () => {
+test('the counts of undeclared documents are summed for each type and state', () => {
   const counts = [
     { type: 'order', state: 'paid', count: 1 },
     { type: 'order', state: 'payed', status: 'ready', count: 2 },

@@ -10,6 +10,7 @@ import { createCouch } from '../../sidecar/couch/client.ts'
 import type { CouchError } from '../../sidecar/couch/couch-errors.ts'
 import build, { root } from '../acceptance/build.ts'
 import { eventually } from '../support/eventually.ts'
+import { uniqueName } from '../support/couchdb.ts'
 
 const log = pino({ level: 'silent' })
 
@@ -27,13 +28,13 @@ beforeAll(build)
 
 const json = { 'content-type': 'application/json' }
 
-test('it has one admin with a password of its own, and strangers are nobody', async () => {
+test('the server has one admin with a random password, and strangers are anonymous', async () => {
   const { couch, origin } = await startCouch()
   expect(await couch.request({ path: '_session' })).toMatchObject({ userCtx: { name: 'admin', roles: ['_admin'] } })
   expect(await (await fetch(`${origin}/_session`)).json()).toMatchObject({ userCtx: { name: null, roles: [] } })
 })
 
-test('a user made by the admin logs in, and is no admin', async () => {
+test('a user made by the admin can log in, and is no admin', async () => {
   const { couch, origin } = await startCouch()
   const user = { _id: 'org.couchdb.user:ann', type: 'user', name: 'ann', roles: ['reader'], password: 'secret' }
   await couch.db('_users').put(user)
@@ -41,7 +42,7 @@ test('a user made by the admin logs in, and is no admin', async () => {
   expect(await session.json()).toMatchObject({ userCtx: { name: 'ann', roles: ['reader'] } })
 })
 
-test('strangers neither make nor delete databases, and the server outlives their trying', async () => {
+test('strangers can neither create nor delete databases, and the server survives the attempt', async () => {
   const { couch, origin } = await startCouch()
   await couch.db('kept').create()
   expect((await fetch(`${origin}/mine`, { method: 'PUT' })).status).toBe(401)
@@ -49,7 +50,7 @@ test('strangers neither make nor delete databases, and the server outlives their
   expect(await couch.db('kept').info()).toMatchObject({ db_name: 'kept', doc_count: 0 })
 })
 
-test('what is replicated over a document that a guard has seen arrives, and a branch beside it does', async () => {
+test('a replicated revision after a guarded document arrives, and so does a branch beside it', async () => {
   const { couch } = await startCouch()
   const db = couch.db('guarded')
   await db.create()
@@ -65,7 +66,30 @@ test('what is replicated over a document that a guard has seen arrives, and a br
   expect(await db.leaves('a')).toHaveLength(2)
 })
 
-test('rows of a feed arrive at once, also at clients that take compression', async () => {
+test('a written, changed or deleted validate_doc_update applies to the next write, in its database alone', async () => {
+  const { couch } = await startCouch()
+  const [db, other] = [couch.db('judged'), couch.db('free')]
+  for (const made of [db, other]) await made.create()
+  const write = (database = db) =>
+    database.put({ _id: uniqueName('order') }).then(
+      () => 'stored',
+      (thrown: CouchError) => thrown.reason,
+    )
+  const guard = (reason: string) => `function () { throw({ forbidden: '${reason}' }) }`
+  expect(await write()).toBe('stored')
+  const first = await db.put({ _id: '_design/guard', validate_doc_update: guard('first') })
+  expect([await write(), await write(), await write(other)]).toEqual(['first', 'first', 'stored'])
+  const second = await db.put({ _id: '_design/guard', _rev: first, validate_doc_update: guard('second') })
+  expect(await write()).toBe('second')
+  await db.remove('_design/guard', second)
+  expect(await write()).toBe('stored')
+  await db.put({ _id: '_design/guard', validate_doc_update: guard('third') })
+  await db.drop()
+  await db.create()
+  expect(await write()).toBe('stored')
+})
+
+test('feed rows arrive at once, also at clients that accept compression', async () => {
   const { couch, origin } = await startCouch()
   await couch.db('fed').create()
   const stop = new AbortController()
@@ -79,7 +103,7 @@ test('rows of a feed arrive at once, also at clients that take compression', asy
   stop.abort()
 })
 
-test('a database that is being followed can be deleted and made again', async () => {
+test('a database with an open feed can be deleted and made again', async () => {
   const { couch, origin } = await startCouch()
   await couch.db('followed').create()
   await couch.db('followed').put({ _id: 'a' })
@@ -92,7 +116,7 @@ test('a database that is being followed can be deleted and made again', async ()
   expect(await couch.db('followed').put({ _id: 'b' })).toMatch(/^1-/)
 })
 
-test('a database that is deleted stays so, and no request that is under way is left without an answer', async () => {
+test('a deleted database stays deleted, and every open request gets an answer', async () => {
   const { couch } = await startCouch()
   for (let round = 0; round < 5; round++) {
     const db = couch.db(`deleted-${round}`)
@@ -122,7 +146,7 @@ test('feeds end with their database', async () => {
   for await (const chunk of feed) expect(Buffer.from(chunk).toString().trim()).toBe('')
 })
 
-test('what curl sends as a form is stored as the JSON it is', async () => {
+test('a body that curl sends as a form is stored as JSON', async () => {
   const { couch, origin } = await startCouch()
   await couch.db('forms').create()
   const headers = { 'content-type': 'application/x-www-form-urlencoded' }
@@ -130,7 +154,7 @@ test('what curl sends as a form is stored as the JSON it is', async () => {
   expect(await couch.db('forms').get('a')).toMatchObject({ type: 'device' })
 })
 
-test('an attachment whose body breaks off is not stored', async () => {
+test('an attachment with an incomplete body is not stored', async () => {
   const { couch } = await startCouch()
   const db = couch.db('attached')
   await db.create()
@@ -155,7 +179,7 @@ test('a request that fails inside the server does not end it', async () => {
   expect((await couch.db('bad').info()).doc_count).toBe(0)
 })
 
-test('where its port is taken it takes the next', async () => {
+test('the server takes the next port if its port is in use', async () => {
   const occupant = createServer()
   await once(occupant.listen(0, '127.0.0.1'), 'listening')
   onTestFinished(() => void occupant.close())
@@ -164,7 +188,7 @@ test('where its port is taken it takes the next', async () => {
   expect(Number(new URL(url).port)).toBeGreaterThan(port)
 })
 
-test('a start that is given up rejects with the reason and leaves nothing behind', async () => {
+test('an aborted start rejects with the reason and leaves nothing behind', async () => {
   const reason = new Error('no longer wanted')
   await expect(startEmbedded({ log, signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
   const giveUp = new AbortController()
@@ -173,7 +197,7 @@ test('a start that is given up rejects with the reason and leaves nothing behind
   await expect(starting).rejects.toBe(reason)
 })
 
-test('it ends with its parent, also when the parent is killed', async () => {
+test('the server ends with its parent, also when the parent is killed', async () => {
   const script = `
     import { startCouch } from 'couchdb-sidecar-embedded'
     const log = { debug() {}, error() {} }

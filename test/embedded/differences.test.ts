@@ -1,6 +1,6 @@
 /**
- * Where the embedded server differs from CouchDB: what the tests that need better ask for with `needs()`, and what
- * docs/quirks.md says. A test that fails here is good news: pouchdb-server does it now, so strike it from there.
+ * The differences between the embedded server and CouchDB. Tests that need CouchDB's behaviour call `needs()`;
+ * docs/quirks.md lists them. If a test fails here, pouchdb-server has been fixed: remove the difference from both.
  */
 import { pbkdf2Sync } from 'node:crypto'
 import pino from 'pino'
@@ -57,19 +57,19 @@ test('bulk rows in order: refused rows come first', async () => {
   expect(rows.map(({ id }) => id)).toEqual(['b', 'a', 'c'])
 })
 
-test('bulk secObj: it is empty', async () => {
+test('bulk secObj: the security object is empty', async () => {
   await secure()
   await guard('function (doc, old, user, sec) { throw({ forbidden: JSON.stringify(sec) }) }')
   expect(await db.bulk(['{"_id":"a"}'])).toMatchObject([{ reason: '{}' }])
   await expect(db.put({ _id: 'a' })).rejects.toMatchObject({ reason: expect.stringContaining('member') as string })
 })
 
-test('closed databases: a new one is open to strangers', async () => {
+test('closed databases: a new database is open to strangers', async () => {
   const stranger = await clientOf()
   await expect(stranger.db(db.name).put({ _id: 'a' })).resolves.toMatch(/^1-/)
 })
 
-test('database identity: instance_start_time is that of the server', async () => {
+test('database identity: instance_start_time is the server’s', async () => {
   expect((await db.info()).instance_start_time).toBe((await couch.db('_users').info()).instance_start_time)
 })
 
@@ -96,7 +96,7 @@ test('guarded find: strangers may search a database that they may not read', asy
   await expect(found).resolves.toMatchObject({ docs: [{ said: 'secret' }] })
 })
 
-test('guarded revisions: the guard does not see them', async () => {
+test('guarded revisions: the guard does not see _revisions', async () => {
   await guard('function (doc) { throw({ forbidden: JSON.stringify(doc) }) }')
   const replicated = { _id: 'a', _rev: '2-b', _revisions: { start: 2, ids: ['b', 'a'] } }
   const body = { new_edits: false, docs: [replicated] }
@@ -104,26 +104,26 @@ test('guarded revisions: the guard does not see them', async () => {
   expect(rows).toMatchObject([{ reason: '{"_id":"a","_rev":"2-b"}' }])
 })
 
-test('index lag: there is no telling', async () => {
+test('index lag: the progress of an index is not reported', async () => {
   await db.put({ _id: '_design/x', views: { all: { map: 'function (doc) { emit(doc._id) }' } } })
   const info = await couch.request({ db: db.name, path: '_design/x/_info' })
   expect(info).toMatchObject({ view_index: 'Not implemented.' })
 })
 
-test('local without revision: it is a conflict', async () => {
+test('local without revision: a write without the revision is a conflict', async () => {
   await db.put({ _id: '_local/a' })
   await expect(db.put({ _id: '_local/a' })).rejects.toMatchObject({ code: 'conflict' })
 })
 
-test.each(['_up', '_node/_local/_versions'])('node endpoints: there is no /%s', async (path) => {
+test.each(['_up', '_node/_local/_versions'])('node endpoints: /%s does not exist', async (path) => {
   await expect(couch.request({ path })).rejects.toMatchObject({ code: 'not_found' })
 })
 
-test('metrics role: no user may have it', async () => {
+test('metrics role: no user may have the role _metrics', async () => {
   await expect(clientOf({ password: 'secret', roles: ['_metrics'] })).rejects.toMatchObject({ code: 'forbidden' })
 })
 
-test('own user document: a user gives himself any role', async () => {
+test('own user document: users may give themselves any role', async () => {
   const user = await clientOf({ password: 'secret' })
   const { userCtx } = await answerOf<{ userCtx: { name: string } }>(user, { path: '_session' })
   const own = await user.db('_users').get<{ _id: string }>(`org.couchdb.user:${userCtx.name}`)
@@ -134,7 +134,7 @@ test('own user document: a user gives himself any role', async () => {
 test.each([
   { prf: 'sha', digest: 'sha1', bytes: 20, outcome: 'a user' },
   { prf: 'sha256', digest: 'sha256', bytes: 32, outcome: 'unauthorized' },
-])('pbkdf2 other than sha1: with $prf one is $outcome', async ({ prf, digest, bytes, outcome }) => {
+])('pbkdf2 other than sha1: a login with $prf gives $outcome', async ({ prf, digest, bytes, outcome }) => {
   const derived_key = pbkdf2Sync('secret', 'salt', 10, bytes, digest).toString('hex')
   const hashed = { password_scheme: 'pbkdf2', pbkdf2_prf: prf, iterations: 10, salt: 'salt', derived_key }
   const session = (await clientOf(hashed)).request({ path: '_session' })
@@ -149,11 +149,11 @@ test('refusals by status: a user who is no member gets 401, and rows of 401 in a
   expect(await outsider.bulk(['{"_id":"a"}'])).toMatchObject([{ id: 'a', error: 'unauthorized' }])
 })
 
-test('size limit: nine megabytes are fine', async () => {
+test('size limit: nine megabytes are accepted', async () => {
   await expect(db.put({ _id: 'a', large: 'x'.repeat(9_000_000) })).resolves.toMatch(/^1-/)
 })
 
-test('whole requests: a user is told without the database', async () => {
+test('whole requests: userCtx lacks the database', async () => {
   await guard('function (doc, old, user) { throw({ forbidden: Object.keys(user).sort().join() }) }')
   expect(await db.bulk(['{"_id":"a"}'])).toMatchObject([{ reason: 'name,roles' }])
 })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { startOnFreePort } from '../../embedded/src/free-port.ts'
 import { freePort } from '../support/free-port.ts'
 
-test('a port that another one only looked at is passed over', async () => {
+test('a port that is in use only at the start is skipped', async () => {
   const preferred = await freePort()
   const tried: number[] = []
   const port = await startOnFreePort(preferred, (port) => {
@@ -14,7 +14,7 @@ test('a port that another one only looked at is passed over', async () => {
   expect(tried).toEqual([preferred, port])
 })
 
-test('any other failure is the caller’s', async () => {
+test('any other failure is thrown to the caller', async () => {
   const start = () => Promise.reject(new Error('no such program'))
   await expect(startOnFreePort(await freePort(), start)).rejects.toThrow('no such program')
 })

@@ -25,7 +25,7 @@ const message = {
   html: '<b>Hello</b>',
 }
 
-test('it keeps what was sent, with both texts', async () => {
+test('the catcher keeps a mail with both texts', async () => {
   const { catcher, transport } = await startCatcher()
   await transport.sendMail({ ...message, messageId: '<1@example.com>', bcc: 'bob@example.com' })
   expect(catcher.mails[0]).toEqual({
@@ -40,7 +40,7 @@ test('it keeps what was sent, with both texts', async () => {
   })
 })
 
-test('it keeps the last hundred', async () => {
+test('the catcher keeps the last hundred mails', async () => {
   const { catcher } = await startCatcher()
   const pool = createTransport({ url: catcher.smtpUrl, pool: true })
   for (let i = 1; i <= 101; i++) await pool.sendMail({ ...message, subject: `mail ${i}` })
@@ -49,14 +49,14 @@ test('it keeps the last hundred', async () => {
   pool.close()
 })
 
-test('it refuses a message of more than ten megabytes', async () => {
+test('the catcher refuses a message of more than ten megabytes', async () => {
   const { catcher, transport } = await startCatcher()
   const sending = transport.sendMail({ ...message, text: 'x'.repeat(11 * 1024 * 1024) })
   await expect(sending).rejects.toMatchObject({ responseCode: 552 })
   expect(catcher.mails).toEqual([])
 })
 
-test('where its port is taken it takes the next', async () => {
+test('the catcher takes the next port if its port is in use', async () => {
   const occupant = createServer()
   await once(occupant.listen(0, '127.0.0.1'), 'listening')
   onTestFinished(() => void occupant.close())
@@ -65,7 +65,7 @@ test('where its port is taken it takes the next', async () => {
   expect(Number(new URL(catcher.smtpUrl).port)).toBeGreaterThan(port)
 })
 
-test('it closes under a client that stays connected', async () => {
+test('the catcher closes while a client stays connected', async () => {
   const { catcher } = await startCatcher()
   const pool = createTransport({ url: catcher.smtpUrl, pool: true })
   await pool.sendMail(message)
@@ -74,7 +74,7 @@ test('it closes under a client that stays connected', async () => {
   pool.close()
 })
 
-test('the page lists the newest first, shows one, and gives all as JSON', async () => {
+test('the page lists the newest mail first, shows one, and gives all as JSON', async () => {
   const { catcher, transport } = await startCatcher()
   const page = mailboxPage(catcher)
   expect(await (await page.request('/')).text()).toContain('No mail yet')
@@ -93,7 +93,7 @@ test('the page lists the newest first, shows one, and gives all as JSON', async 
   expect((await page.request('/3')).status).toBe(404)
 })
 
-test('mounted below a path, its links lead back below it', async () => {
+test('links of a page mounted below a path stay below it', async () => {
   const { catcher, transport } = await startCatcher()
   await transport.sendMail(message)
   const app = new Hono().route('/_mail', mailboxPage(catcher))
@@ -101,7 +101,7 @@ test('mounted below a path, its links lead back below it', async () => {
   expect(await (await app.request('/_mail/1')).text()).toContain('href="/_mail"')
 })
 
-test('nothing in a message becomes part of the page', async () => {
+test('no content of a message becomes part of the page', async () => {
   const { catcher, transport } = await startCatcher()
   const evil = '"><script>alert(1)</script>'
   await transport.sendMail({ from: message.from, to: message.to, subject: evil, text: evil, html: evil })

@@ -3,10 +3,10 @@ import { startCouch, startMailCatcher } from '../../embedded/src/index.ts'
 import { ConfigError, SidecarError } from '../../sidecar/core/errors.ts'
 import { standIn, type Embedded } from '../../sidecar/embedded/start.ts'
 
-const embedded: Embedded = { startCouch, startMailCatcher } // its types are those that the sidecar expects
+const embedded: Embedded = { startCouch, startMailCatcher } // checks that its types match the sidecar's
 const signal = new AbortController().signal
 
-test('a package that is not installed is a fault of the settings that names both ways out', async () => {
+test('a missing package is a fault of the settings that names both solutions', async () => {
   const name: string = 'not-installed'
   const starting = standIn(
     'COUCHDB_URL',
@@ -18,7 +18,7 @@ test('a package that is not installed is a fault of the settings that names both
   await expect(starting).rejects.toThrow('set COUCHDB_URL, or npm install couchdb-sidecar-embedded')
 })
 
-test('one that is broken fails with its own reason', async () => {
+test('a broken package fails with its own reason', async () => {
   const broken = new Error('broken')
   const starting = standIn(
     'SMTP_URL',
@@ -29,7 +29,7 @@ test('one that is broken fails with its own reason', async () => {
   await expect(starting).rejects.toBe(broken)
 })
 
-test('what does not start is an error of ours, unless it was given up', async () => {
+test('a failed start is a SidecarError, unless the start was aborted', async () => {
   const taken = new Error('no free port')
   const starting = (signal: AbortSignal) =>
     standIn(

@@ -4,7 +4,7 @@ import { createEvents, type Message } from '../../sidecar/events/channels.ts'
 
 const start = (write = vi.fn()) => ({ write, events: createEvents({ log: pino({ level: 'error' }, { write }) }) })
 
-/** A subscriber that remembers what it was told. */
+/** A subscriber that records its messages. */
 function listener() {
   const told: Message[] = []
   return {
@@ -14,7 +14,7 @@ function listener() {
   }
 }
 
-test('a channel is made by the first subscriber and gone with the last', () => {
+test('the first subscriber creates a channel, and the last one removes it', () => {
   const { events } = start()
   expect(events.channel('a')).toBeUndefined()
   const refs = [events.subscribe('a', () => {}), events.subscribe('a', () => {})]
@@ -26,7 +26,7 @@ test('a channel is made by the first subscriber and gone with the last', () => {
   expect(events.channel('a')).toBeUndefined()
 })
 
-test('a message is the event, the ref of the subscription, and the channel', () => {
+test('a message contains the event, the ref of the subscription, and the channel', () => {
   const { events } = start()
   const { told, subscriber } = listener()
   const [a, b] = [events.subscribe('a', subscriber), events.subscribe('b', subscriber)]
@@ -39,7 +39,7 @@ test('a message is the event, the ref of the subscription, and the channel', () 
   expect(told[0]!.ref).toBe(b)
 })
 
-test('the same function may subscribe twice, and ends each for itself', () => {
+test('one function can subscribe twice, and each subscription ends separately', () => {
   const { events } = start()
   const { told, subscriber } = listener()
   const [first, second] = [events.subscribe('a', subscriber), events.subscribe('a', subscriber)]
@@ -50,7 +50,7 @@ test('the same function may subscribe twice, and ends each for itself', () => {
   expect(told.slice(2)).toEqual([{ event: 2, ref: second, channel: 'a' }])
 })
 
-test('with nobody there, the event is not even made', () => {
+test('without a subscriber, the event is not created', () => {
   const { events } = start()
   const make = vi.fn(() => ({}))
   events.channel('a')?.publish(make())
@@ -60,7 +60,7 @@ test('with nobody there, the event is not even made', () => {
 })
 
 test.each([['a text'], [Symbol('a symbol')], [{ an: 'object' }], [undefined], [NaN], [Object.create(null)]])(
-  'a channel may be called %o',
+  'a channel can have the name %o',
   (name: unknown) => {
     const { events, write } = start()
     const { subscriber, events: told } = listener()
@@ -74,7 +74,7 @@ test.each([['a text'], [Symbol('a symbol')], [{ an: 'object' }], [undefined], [N
   },
 )
 
-test('a subscriber that throws or rejects is logged, and harms neither the others nor the publisher', async () => {
+test('a subscriber that throws or rejects is logged, without effect on others or the publisher', async () => {
   const { events, write } = start()
   const before = listener()
   const after = listener()
@@ -98,7 +98,7 @@ test('a subscriber that throws or rejects is logged, and harms neither the other
   expect(lines.filter((line) => line.includes('rejected by a subscriber'))).toHaveLength(2)
 })
 
-test('a subscriber that takes its time is not waited for', () => {
+test('the publisher does not wait for a slow subscriber', () => {
   const { events } = start()
   const { events: told, subscriber } = listener()
   events.subscribe('a', () => new Promise(() => {}))
@@ -107,7 +107,7 @@ test('a subscriber that takes its time is not waited for', () => {
   expect(told()).toEqual([1])
 })
 
-test('it ends with its signal, and does not begin with one that has aborted', () => {
+test('a subscription ends with its signal, and does not begin with an aborted one', () => {
   const { events } = start()
   const { events: told, subscriber } = listener()
   const leaving = new AbortController()
@@ -120,7 +120,7 @@ test('it ends with its signal, and does not begin with one that has aborted', ()
   expect(told()).toEqual([1])
 })
 
-test('who ends leaves nothing behind at the signal', () => {
+test('an ended subscription leaves no listener at the signal', () => {
   const { events } = start()
   const { signal } = new AbortController()
   const remove = vi.spyOn(signal, 'removeEventListener')
@@ -128,7 +128,7 @@ test('who ends leaves nothing behind at the signal', () => {
   expect(remove).toHaveBeenCalledOnce()
 })
 
-test('who leaves during a message gets it no more; who comes gets the next one', () => {
+test('during a message, a leaving subscriber does not get it, and a new one gets the next', () => {
   const { events } = start()
   const late = listener()
   const leaving = listener()

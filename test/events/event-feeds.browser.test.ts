@@ -5,7 +5,7 @@ import { needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { startEventFeeds } from './events-rig.ts'
 
-test('a browser’s EventSource reads it, and comes back by itself after a cut', async () => {
+test('a browser’s EventSource reads a feed, and reconnects by itself after a cut', async () => {
   needs('browser')
   const page = new Hono()
   page.get('/page', (c) => {
@@ -25,7 +25,7 @@ test('a browser’s EventSource reads it, and comes back by itself after a cut',
   await eventually(() => expect(events.channel('a')).toBeDefined())
   events.channel('a')?.publish({ n: 1 })
   await eventually(async () => expect(await seen()).toEqual(['open', '{"n":1}']))
-  while (events.channel('a')) events.channel('a')?.publish('') // too much at once: it is cut off
+  while (events.channel('a')) events.channel('a')?.publish('') // too much at once: the server cuts the reader off
   await eventually(() => expect(events.channel('a')).toBeDefined())
   await eventually(async () => expect(await seen()).toEqual(['open', '{"n":1}', 'open', '{"missed":null}']))
   events.channel('a')?.publish({ n: 2 })

@@ -7,7 +7,7 @@ import { HttpError } from '../../sidecar/http/http-errors.ts'
 import { eventually } from '../support/eventually.ts'
 import { startEventFeeds } from './events-rig.ts'
 
-/** A reader, and what has come so far. */
+/** A reader and its input so far. */
 async function read(url: string, headers: Record<string, string> = {}) {
   const leaving = new AbortController()
   onTestFinished(() => leaving.abort())
@@ -24,7 +24,7 @@ async function read(url: string, headers: Record<string, string> = {}) {
 
 const lastId = (text: string) => [...text.matchAll(/^id: (.*)$/gm)].at(-1)![1]!
 
-test('what is published in a channel comes as events, each with its id; what others publish does not', async () => {
+test('a reader gets the messages of its channel as events with ids, and none of other channels', async () => {
   const { events, url } = await startEventFeeds()
   const reader = await read(`${url}/_events/mail:sent`)
   expect(reader.response.headers.get('content-type')).toBe('text/event-stream')
@@ -37,14 +37,14 @@ test('what is published in a channel comes as events, each with its id; what oth
   expect(reader.text).toMatch(/^: .*\n\nid: (.*)\/1\ndata: .*\n\nid: \1\/2\n/)
 })
 
-test('a channel may have any name', async () => {
+test('a channel can have any name', async () => {
   const { events, url } = await startEventFeeds()
   const reader = await read(`${url}/_events/${encodeURIComponent('a/b: ü')}`)
   events.channel('a/b: ü')?.publish({ n: 1 })
   await eventually(() => expect(reader.text).toContain('data: {"n":1}\n\n'))
 })
 
-test('all readers of a channel are one subscriber, which goes with the last of them', async () => {
+test('all readers of a channel share one subscriber, which ends with the last reader', async () => {
   const { events, counts, url } = await startEventFeeds()
   const readers = await Promise.all([1, 2, 3].map(() => read(`${url}/_events/a`)))
   events.channel('a')?.publish('x')
@@ -60,13 +60,13 @@ test('all readers of a channel are one subscriber, which goes with the last of t
   expect(counts, 'who leaves was not dropped').toEqual({ open: 0, dropped: 0 })
 })
 
-test('a heartbeat comes while nothing happens', async () => {
+test('an idle feed sends heartbeats', async () => {
   const { url } = await startEventFeeds({ heartbeatMs: 50 })
   const reader = await read(`${url}/_events/a`)
   await eventually(() => expect(reader.text.match(/^:$/gm)?.length).toBeGreaterThan(2))
 })
 
-test('a reader that does not take what comes is told so and cut off; the others miss nothing', async () => {
+test('a slow reader gets a notice and is cut off, and the others miss no event', async () => {
   const { events, counts, url, port } = await startEventFeeds({ limit: 512 * 1024, patienceMs: 60_000 })
   const slow = connect(port, '127.0.0.1')
   onTestFinished(() => void slow.destroy())
@@ -93,7 +93,7 @@ test('a reader that does not take what comes is told so and cut off; the others 
   expect(quick.ended).toBe(false)
 })
 
-test('the connection of a reader that takes nothing at all is cut', async () => {
+test('a reader that reads nothing is disconnected', async () => {
   const { events, url, port } = await startEventFeeds({ limit: 64 * 1024, patienceMs: 300 })
   const stuck = connect(port, '127.0.0.1')
   onTestFinished(() => void stuck.destroy())
@@ -105,15 +105,15 @@ test('the connection of a reader that takes nothing at all is cut', async () => 
     await sleep(0) // the connection buffers some megabytes
   }
   let broken = false
-  stuck.on('error', () => (broken = true)) // a paused one learns of it when it writes
+  stuck.on('error', () => (broken = true)) // a paused socket notices the cut when it writes
   await eventually(() => {
-    stuck.write('\r\n') // what may stand before a next request
+    stuck.write('\r\n') // a line break is valid before a next request
     expect(broken).toBe(true)
   })
   expect((await fetch(`${url}/_events/a`, { method: 'HEAD' })).status).toBe(200)
 })
 
-test('an event that is longer than what may wait is no sign of a slow reader', async () => {
+test('an event that exceeds the buffer limit does not make a reader slow', async () => {
   const { events, url } = await startEventFeeds({ limit: 1000 })
   const reader = await read(`${url}/_events/a`)
   events.channel('a')?.publish('x'.repeat(5000))
@@ -121,7 +121,7 @@ test('an event that is longer than what may wait is no sign of a slow reader', a
   expect(reader.ended).toBe(false)
 })
 
-test('a reader that comes back is told what it has missed, where that is known', async () => {
+test('a reader that reconnects learns how many events it missed, if that is known', async () => {
   const { events, url } = await startEventFeeds()
   const stays = await read(`${url}/_events/a`)
   const leaves = await read(`${url}/_events/a`)
@@ -140,13 +140,16 @@ test('a reader that comes back is told what it has missed, where that is known',
   await eventually(() => expect(late.text).toContain('event: missed\ndata: {"missed":2}\n\n'))
 })
 
-test.each(['5f0c/7', 'nonsense', ''])('… and that it is not known after “%s”', async (id) => {
-  const { url } = await startEventFeeds()
-  const reader = await read(`${url}/_events/a`, { 'Last-Event-ID': id })
-  await eventually(() => expect(reader.text).toContain('event: missed\ndata: {"missed":null}\n\n'))
-})
+test.each(['5f0c/7', 'nonsense', ''])(
+  'a reader that reconnects after “%s” learns that the number of missed events is unknown',
+  async (id) => {
+    const { url } = await startEventFeeds()
+    const reader = await read(`${url}/_events/a`, { 'Last-Event-ID': id })
+    await eventually(() => expect(reader.text).toContain('event: missed\ndata: {"missed":null}\n\n'))
+  },
+)
 
-test('the stop ends every reader', async () => {
+test('a stop ends every feed', async () => {
   const { events, url, stop } = await startEventFeeds()
   const readers = await Promise.all(['a', 'b'].map((channel) => read(`${url}/_events/${channel}`)))
   stop()
@@ -154,7 +157,7 @@ test('the stop ends every reader', async () => {
   expect(events.channel('a')).toBeUndefined()
 })
 
-test('HEAD subscribes nobody; nothing but GET is allowed; others than admins are refused', async () => {
+test('HEAD does not subscribe, other methods than GET are refused, and so are users who are no admin', async () => {
   const { events, url } = await startEventFeeds()
   expect((await fetch(`${url}/_events/a`, { method: 'HEAD' })).headers.get('content-type')).toBe('text/event-stream')
   expect(events.channel('a')).toBeUndefined()

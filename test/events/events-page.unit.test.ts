@@ -6,8 +6,8 @@ import { renderEvents } from '../../tools/render-events.ts'
 const page = new URL('../../docs/events.md', import.meta.url).pathname
 const TABLES = /(?<=<!-- made from sidecar\/events\/catalogue.ts.*-->\n)[^]*(?=<!-- end of the tables -->)/
 
-/** With `--update` it brings the page up to date. */
-test('docs/events.md shows the events as they are', async () => {
+/** With `--update` the test updates the page. */
+test('docs/events.md shows the current events', async () => {
   const written = await readFile(page, 'utf8')
   expect(written).toMatch(TABLES)
   const text = written.replace(TABLES, () => `\n${renderEvents()}\n\n`)

@@ -1,4 +1,4 @@
-/** The files of examples/monitoring/, on a real Prometheus that reads a real sidecar. */
+/** The files of examples/monitoring/ on a real Prometheus that scrapes a real sidecar. */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
@@ -31,7 +31,7 @@ interface Rules {
 
 const readRules = async () => parse(await readFile(`${FOLDER}/rules.yml`, 'utf8')) as Rules
 
-test('promtool finds nothing wrong in the rules, and each alert that it tries is as it should be', async () => {
+test('promtool accepts the rules, and each tested alert fires as expected', async () => {
   needsPrometheus()
   await run(PROMTOOL, ['check', 'rules', 'rules.yml'], { cwd: FOLDER })
   await run(PROMTOOL, ['test', 'rules', 'rules.test.yml'], { cwd: FOLDER })
@@ -42,11 +42,11 @@ test('promtool finds nothing wrong in the rules, and each alert that it tries is
   await run(PROMTOOL, ['check', 'config', 'prometheus.yml'], { cwd: home })
 })
 
-test('the dashboard is as the table makes it', async () => {
+test('the dashboard file matches its table', async () => {
   await expect(renderDashboard()).toMatchFileSnapshot(`../../${FOLDER}/grafana-dashboard.json`)
 })
 
-/** Reads this sidecar each second, by the settings and the rules of the example. */
+/** Scrapes this sidecar each second, with the settings and the rules of the example. */
 async function startPrometheus(sidecar: string): Promise<string> {
   const { username, password } = new URL(couchUrl())
   const home = await mkdtemp(join(tmpdir(), 'prometheus-'))
@@ -73,7 +73,7 @@ async function startPrometheus(sidecar: string): Promise<string> {
   })
 }
 
-test('a real Prometheus reads a sidecar: every expression has an answer, and an alert tells what has failed', async () => {
+test('a real Prometheus scrapes a sidecar: every expression has a result, and an alert reports the failure', async () => {
   needsPrometheus()
   const control = await createControl()
   const handlers = await writeModule(`

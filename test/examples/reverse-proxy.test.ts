@@ -1,4 +1,4 @@
-/** What devices reach through the proxies of examples/reverse-proxy/, on the real ones. */
+/** The requests of devices that pass the real proxies of examples/reverse-proxy/. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { createCouch, type Couch } from '../../sidecar/couch/client.ts'
 import { seqText } from '../../sidecar/couch/documents.ts'
@@ -14,7 +14,7 @@ const DB = `channel-${'0123456789abcdef'.repeat(2)}`
 const { username, password } = new URL(couchUrl())
 const authorization = basic(decodeURIComponent(username), decodeURIComponent(password))
 
-/** Each would succeed for an admin who asks CouchDB itself, or be taken for another path. */
+/** Each request would succeed for an admin at CouchDB itself, or be read as another path. */
 const REFUSED: readonly (readonly [method: string, path: string])[] = [
   ...['/', '/_all_dbs', '/_session', '/_utils/', '/_up', '/_node/_local/_config', '/_users/_all_docs', '/other'].map(
     (path) => ['GET', path] as const,
@@ -65,7 +65,7 @@ describe.each<Kind>(['nginx', 'Caddy'])('%s', (kind) => {
   })
   const of = (path: string) => upstream.requests.filter((seen) => seen.path === path)
 
-  it('passes nothing on that devices do not need, also for an admin, however it is written', async () => {
+  it('blocks every path that devices do not need, also for an admin and in any spelling', async () => {
     for (const [method, path] of REFUSED) {
       const { status } = await ask(proxy.couch, path, { method, headers: { authorization }, body: '{}' })
       expect.soft({ method, path, status }).toEqual({ method, path, status: expect.toBeOneOf([400, 403]) as number })
@@ -73,7 +73,7 @@ describe.each<Kind>(['nginx', 'Caddy'])('%s', (kind) => {
     expect(upstream.requests.map(({ method, path }) => `${method} ${path}`)).toEqual([])
   })
 
-  it('lets a device replicate both ways, with attachments, and wait for news', async () => {
+  it('lets a device replicate both ways, with attachments, and wait for changes', async () => {
     const device = await createUser()
     await setSecurity(admin, DB, { names: [device.name], roles: [] })
     const file = { 'a b.txt': { content_type: 'text/plain', data: btoa('attached') } }
@@ -96,16 +96,16 @@ describe.each<Kind>(['nginx', 'Caddy'])('%s', (kind) => {
     void ask(proxy.couch, path, { headers }).then(({ text }) => (answer = text))
     let written = 0
     await eventually(async () => {
-      await admin.db(DB).put({ _id: `news/${kind}/${written++}` }) // CouchDB may miss one while a feed begins
+      await admin.db(DB).put({ _id: `news/${kind}/${written++}` }) // CouchDB may miss one change while a feed starts
       expect(answer).toContain(`news/${kind}`)
     })
     const doc = await ask(proxy.couch, `/${DB}/${encodeURIComponent(`there/${kind}`)}`, { headers: { authorization } })
     expect(doc.status).toBe(200)
   })
 
-  it('passes on feeds that end by themselves, also where the client asks for others', async () => {
+  it('passes only feeds that end by themselves, also where the client requests others', async () => {
     const path = `/${DB}/_changes`
-    await admin.db(DB).put({ _id: `something/${kind}` }) // to be told at once
+    await admin.db(DB).put({ _id: `something/${kind}` }) // to receive changes at once
     const feeds = [
       ['', { feed: 'normal' }],
       ['?feed=continuous&heartbeat=1000&since=now&limit=3', { feed: 'normal', since: 'now', limit: '3' }],
@@ -122,7 +122,7 @@ describe.each<Kind>(['nginx', 'Caddy'])('%s', (kind) => {
       expect(new Set(names).size).toBe(names.length)
       for (const name of names) expect(name).toBeOneOf(['feed', 'timeout', 'since', 'limit', 'style'])
     }
-    const endless = ';feed=continuous;heartbeat=1000' // CouchDB takes that for parameters
+    const endless = ';feed=continuous;heartbeat=1000' // CouchDB reads these as parameters
     for (const query of ['?since=0', '?limit=1', '?style=main_only', '?feed=normal']) {
       expect((await ask(proxy.couch, path + query + endless, { headers: { authorization } })).status).toBeOneOf([
         200, 400, 500,
@@ -135,7 +135,7 @@ describe.each<Kind>(['nginx', 'Caddy'])('%s', (kind) => {
     }
   })
 
-  it('tells CouchDB who the client is, and nothing that the client says of itself', async () => {
+  it('passes the client address to CouchDB, and no forwarding header of the client', async () => {
     const own = await createServerAdmin()
     const forged = {
       'x-forwarded-for': '203.0.113.7, 127.0.0.1',
@@ -151,7 +151,7 @@ describe.each<Kind>(['nginx', 'Caddy'])('%s', (kind) => {
     expect(await loginStatus(own.authorization)).toBe(200)
   })
 
-  it('shows the inbox and the confirm page of the sidecar, and nothing that is for operators', async () => {
+  it('serves the inbox and the confirm page of the sidecar, and no operator path', async () => {
     for (const path of ['/_up', '/inbox', '/inbox/x', '/confirm/a/b']) {
       await ask(proxy.sidecar, path)
       expect(of(path)).toHaveLength(1)

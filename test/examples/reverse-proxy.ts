@@ -1,4 +1,4 @@
-/** The proxies of examples/reverse-proxy/ as they are, but for names, certificates and addresses. */
+/** The proxies of examples/reverse-proxy/, unchanged except for names, certificates and addresses. */
 import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import http from 'node:http'
@@ -21,7 +21,7 @@ const BINARIES: Readonly<Record<Kind, readonly string[]>> = {
 const FOLDER = 'examples/reverse-proxy'
 const START_MS = 30_000
 
-/** Where `http://127.0.0.1:port` of each is. */
+/** `http://127.0.0.1:port` of each upstream. */
 interface Upstreams {
   readonly couch: string
   readonly sidecar: string
@@ -114,7 +114,7 @@ export interface Raw {
   readonly body?: string
 }
 
-/** As it is written: `fetch` would tidy the path up. */
+/** Sends the path as written: `fetch` would normalize it. */
 export async function ask(base: string, path: string, { method = 'GET', headers = {}, body }: Raw = {}) {
   const { hostname, port } = new URL(base)
   const json = { 'content-type': 'application/json', ...headers }

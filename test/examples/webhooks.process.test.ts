@@ -1,4 +1,4 @@
-/** The handlers of examples/webhooks/, each in its language, called by a sidecar that has no other. */
+/** The handlers of examples/webhooks/, each in its language, called by a sidecar without other handlers. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -17,11 +17,11 @@ const languages = [
   { language: 'Go', command: 'go', args: ['run', 'handlers.go', '0'], version: 'version' },
 ] as const
 
-/** Resolves with the port on which it listens. */
+/** Resolves with the port of the example. */
 async function startExample(command: string, args: readonly string[]): Promise<string> {
   const env = { ...process.env, WEBHOOK_SECRET: SECRET, GO111MODULE: 'off', GOFLAGS: '' }
   const child = spawn(command, args, { cwd: folder, env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
-  onTestFinished(() => void process.kill(-child.pid!)) // `go run` starts another process
+  onTestFinished(() => void process.kill(-child.pid!)) // `go run` starts a child process
   const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string]
   return /^listening on (\d+)$/.exec(line)![1]!
 }

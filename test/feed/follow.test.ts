@@ -27,7 +27,7 @@ const isFeed = (request: SeenRequest) => request.path.includes('/_changes')
 const isContinuous = (request: SeenRequest) => isFeed(request) && request.query.get('feed') === 'continuous'
 const isPage = (request: SeenRequest) => isFeed(request) && !isContinuous(request)
 
-/** A follower of a database behind a faulty proxy; everything it says is kept. */
+/** A follower of a database behind a faulty proxy; all its events are recorded. */
 async function setUp({ hasPages = true, ...options }: Partial<FollowOptions<Change>> & { hasPages?: boolean } = {}) {
   const db = await freshDb('feed')
   const proxy = await startFaultyProxy()
@@ -77,7 +77,7 @@ const write = (db: { bulk(docs: string[]): Promise<unknown> }, from: number, to:
 const all = (n: number) => Array.from({ length: n }, (_, i) => `d${i}`).sort()
 const distinct = (ids: string[]) => [...new Set(ids)].sort()
 
-test('gives every document there is, says when these are all, and goes on with new ones', async () => {
+test('the follower gives every document, reports when it has caught up, and continues with new ones', async () => {
   const { db, ids, kinds, events, start } = await setUp()
   await write(db, 0, 30)
   start()
@@ -111,7 +111,7 @@ const inBoth = passing.flatMap(([name, fault]) => [
   [name, 'a page', fault] as const,
   [name, 'a connection', fault] as const,
 ])
-test.each(inBoth)('survives %s in %s, and no document is missing', async (_, where, fault) => {
+test.each(inBoth)('the follower survives %s in %s, and no document is missing', async (_, where, fault) => {
   const { db, proxy, ids, start, kinds } = await setUp(where === 'a page' ? {} : { hasPages: false })
   await write(db, 0, 40)
   proxy.next(fault, isFeed)
@@ -122,7 +122,7 @@ test.each(inBoth)('survives %s in %s, and no document is missing', async (_, whe
   await eventually(() => expect(distinct(ids)).toEqual(all(42)))
 })
 
-test('survives all of them, one after the other, while documents are written', async () => {
+test('the follower survives all faults in sequence while documents are written', async () => {
   const { db, proxy, ids, start } = await setUp()
   for (const [, fault] of passing.filter(([name]) => !/silen|single/.test(name))) proxy.next(fault, isFeed)
   start()
@@ -130,7 +130,7 @@ test('survives all of them, one after the other, while documents are written', a
   await eventually(() => expect(distinct(ids)).toEqual(all(200)))
 })
 
-test('a server that goes away and comes back is waited for', async () => {
+test('the follower waits for an unreachable server', async () => {
   const { db, proxy, ids, events, start, kinds } = await setUp()
   await write(db, 0, 5)
   start()
@@ -146,7 +146,7 @@ test('a server that goes away and comes back is waited for', async () => {
 test.each([
   [401, 'unauthorized'],
   [403, 'forbidden'],
-])('a %i is said, and asked about again slowly', async (status, code) => {
+])('a %i is reported, and retried slowly', async (status, code) => {
   const { db, proxy, ids, events, start } = await setUp()
   await write(db, 0, 3)
   let refusing = true
@@ -158,7 +158,7 @@ test.each([
   await eventually(() => expect(distinct(ids)).toEqual(all(3)))
 })
 
-test('a feed that the server ends in good order is taken up where it ended', async () => {
+test('a feed that the server ends regularly continues from its last sequence', async () => {
   const { db, proxy, ids, start } = await setUp()
   await write(db, 0, 20)
   const { last_seq } = await answerOf<{ last_seq: unknown }>(createTestCouch(), { db: db.name, path: '_changes' })
@@ -170,7 +170,7 @@ test('a feed that the server ends in good order is taken up where it ended', asy
   await eventually(() => expect(distinct(ids)).toEqual(all(25)))
 })
 
-/** CouchDB before 3.4 sends no more after the last row it was asked for, and leaves the connection open. */
+/** CouchDB before 3.4 sends nothing after the last requested row, and keeps the connection open. */
 const withoutLimit: Fault = (exchange) => {
   exchange.request.query.delete('limit')
   return inPieces(300)(exchange)
@@ -179,7 +179,7 @@ const withoutLimit: Fault = (exchange) => {
 test.each([
   ['that ends it', inPieces(300)],
   ['that leaves it open', withoutLimit],
-])('a connection is exchanged after a number of rows, on a server %s', async (_, fault) => {
+])('a connection is replaced after a number of rows, on a server %s', async (_, fault) => {
   const { db, proxy, ids, kinds, start } = await setUp({ hasPages: false, rowsAConnection: 8 })
   await write(db, 0, 50)
   proxy.plan((request) => (isFeed(request) ? fault : undefined))
@@ -192,7 +192,7 @@ test.each([
   expect(kinds()).not.toContain('broken')
 })
 
-test('a database deleted and made again is read from its start', async () => {
+test('a database deleted and created again is read from its start', async () => {
   needs('database identity')
   const { db, ids, start, kinds } = await setUp()
   await write(db, 0, 10)
@@ -210,7 +210,7 @@ test('a database deleted and made again is read from its start', async () => {
   expect(kinds()).toContain('restarted')
 })
 
-test('a stored checkpoint that is garbage is said, and the feed begins at its start', async () => {
+test('an invalid stored checkpoint is reported, and the feed begins at its start', async () => {
   needs('feed parameters')
   const { db, ids, events, start } = await setUp({ from: { seq: seqFrom('rubbish') } })
   await write(db, 0, 6)
@@ -219,7 +219,7 @@ test('a stored checkpoint that is garbage is said, and the feed begins at its st
   expect(events).toContainEqual({ kind: 'restarted', why: 'malformed-checkpoint' })
 })
 
-test('a stored checkpoint is gone on from', async () => {
+test('the feed continues from a stored checkpoint', async () => {
   const { db, ids, start } = await setUp()
   await write(db, 0, 5)
   const info = await db.info()
@@ -273,7 +273,7 @@ test('a slow consumer slows the server: rows are not read ahead', async () => {
   expect(read).toBe(1500)
 })
 
-test('with the end of each connection it says how many changes the server has left', async () => {
+test('the follower reports the remaining changes at the end of each connection', async () => {
   needs('feed parameters')
   const { db, events, kinds, start } = await setUp({ hasPages: false, rowsAConnection: 10 })
   await write(db, 0, 35)
@@ -299,7 +299,7 @@ test('an abort closes the request at once, and the follower ends', async () => {
   await eventually(() => expect(gone).toBe(true), { within: 1000 })
 })
 
-test('what has piled up is read in pages, then a connection stays open', async () => {
+test('a backlog is read in pages, then a connection stays open', async () => {
   const { db, proxy, ids, start } = await setUp()
   await write(db, 0, 700)
   start()
@@ -312,7 +312,7 @@ test('what has piled up is read in pages, then a connection stays open', async (
   expect(proxy.requests.filter(isPage).length).toBeLessThan(20)
 })
 
-test('a flood is read in pages with rests between, and a connection is opened when it is over', async () => {
+test('a flood of changes is read in pages with pauses, and then a connection opens', async () => {
   const { db, proxy, ids, start } = await setUp({ rowsAConnection: 50 })
   start()
   await eventually(() => expect(proxy.requests.filter(isContinuous)).toHaveLength(1))
@@ -321,7 +321,7 @@ test('a flood is read in pages with rests between, and a connection is opened wh
   await eventually(() => expect(distinct(ids)).toEqual(all(1200)))
   expect(proxy.requests.filter(isPage).length).toBeGreaterThan(before)
   const open = proxy.requests.filter(isContinuous).length
-  await new Promise((resolve) => setTimeout(resolve, 1500)) // no page after page while nothing comes
+  await new Promise((resolve) => setTimeout(resolve, 1500)) // an idle feed must not request page after page
   expect(proxy.requests.filter(isContinuous).length).toBeLessThanOrEqual(open + 1)
   await write(db, 1200, 1201)
   await eventually(() => expect(ids).toContain('d1200'))

@@ -7,7 +7,7 @@ function create() {
   return { lag, wait: (ms: number) => void (now += ms), state: () => ({ changes: lag.changes, ms: lag.ms }) }
 }
 
-test('at first nobody knows how far it is, until a quiet moment', () => {
+test('the lag counts as time only until the feed has caught up once', () => {
   const { lag, wait, state } = create()
   wait(40)
   expect(state()).toEqual({ changes: 0, ms: 40 })
@@ -18,28 +18,28 @@ test('at first nobody knows how far it is, until a quiet moment', () => {
   expect(state()).toEqual({ changes: 0, ms: 0 })
 })
 
-test('what the server says is left goes down with the rows that come, and with the last of them it is at the end', () => {
+test('each row reduces the remaining changes that the server reported, and the last row ends the lag', () => {
   const { lag, wait, state } = create()
   lag.caughtUp()
   lag.left(1500)
   wait(5)
   lag.read(1000)
   expect(state()).toEqual({ changes: 500, ms: 5 })
-  lag.left(700) // more was written meanwhile
+  lag.left(700) // more was written in the meantime
   wait(5)
   expect(state()).toEqual({ changes: 700, ms: 10 })
   lag.read(700)
   expect(state()).toEqual({ changes: 0, ms: 0 })
 })
 
-test('a server that says that nothing is left is believed', () => {
+test('a server report of no remaining changes ends the lag', () => {
   const { lag, state } = create()
   lag.left(3)
   lag.left(0)
   expect(state()).toEqual({ changes: 0, ms: 0 })
 })
 
-test('rows that come one by one at the end are no lag', () => {
+test('single new rows at the end of the feed are no lag', () => {
   const { lag, wait, state } = create()
   lag.caughtUp()
   for (let row = 0; row < 5; row++) {
@@ -49,7 +49,7 @@ test('rows that come one by one at the end are no lag', () => {
   expect(state()).toEqual({ changes: 0, ms: 0 })
 })
 
-test('a broken feed is behind from the moment on in which it broke, however often it breaks', () => {
+test('a broken feed lags from its first break on, with any number of breaks', () => {
   const { lag, wait, state } = create()
   lag.left(9)
   wait(5)

@@ -24,7 +24,7 @@ test.each([1, 2, 3, 5, 1000])('lines are whole when chunks of %i bytes cut throu
   ])
 })
 
-test('reads the lines that CouchDB writes', () => {
+test('the parser reads the lines that CouchDB writes', () => {
   const doc = { _id: 'a', _rev: '1-x' }
   const row = JSON.stringify({ seq: '3-g1', id: 'a', changes: [{ rev: '1-x' }], doc })
   expect(parse('r', row)).toEqual({
@@ -38,7 +38,7 @@ test('reads the lines that CouchDB writes', () => {
 })
 
 test.each(['<html>', '{"error":"timeout"}', '[1]', 'null', '{"seq":"1", "id"', '42'])(
-  'refuses %s as garbled',
+  'the parser refuses %s as garbled',
   (line) => {
     try {
       parse('r', line)

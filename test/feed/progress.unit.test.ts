@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { seqFrom } from '../../sidecar/couch/documents.ts'
 import { Progress } from '../../sidecar/feed/progress.ts'
 
-test('the mark does not move over a row that is open', () => {
+test('the mark does not pass an open row', () => {
   const progress = new Progress()
   progress.skip(seqFrom('1'))
   const settle2 = progress.begin(seqFrom('2'))
@@ -12,7 +12,7 @@ test('the mark does not move over a row that is open', () => {
   expect(progress.mark).toBe('3')
 })
 
-test('whatever the order of settling, the mark is the last row before which all is settled', () => {
+test('in any order of settling, the mark is the last row up to which all rows are settled', () => {
   let seed = 7
   const random = () => (seed = (seed * 16807) % 2147483647) / 2147483647
   for (let round = 0; round < 200; round++) {
@@ -40,7 +40,7 @@ test('whatever the order of settling, the mark is the last row before which all 
   }
 })
 
-test('settling twice counts once', () => {
+test('a row that is settled twice counts once', () => {
   const progress = new Progress()
   const settle1 = progress.begin(seqFrom('1'))
   progress.begin(seqFrom('2'))
@@ -49,7 +49,7 @@ test('settling twice counts once', () => {
   expect(progress.mark).toBe('1')
 })
 
-test('what is open is counted, whatever is kept of the rest', () => {
+test('the count of open rows is exact', () => {
   const progress = new Progress()
   const settle = [1, 2, 3].map((seq) => progress.begin(seqFrom(seq)))
   progress.skip(seqFrom(4))

@@ -1,4 +1,4 @@
-/** The feed of a database that is visited: read in pages, whenever there may be more. */
+/** The feed of a visited database: read in pages, when it may have changes. */
 import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../sidecar/core/clock.ts'
 import { Semaphore } from '../../sidecar/core/semaphore.ts'
@@ -7,7 +7,7 @@ import { seqFrom, type Seq } from '../../sidecar/couch/documents.ts'
 import { Bell } from '../../sidecar/feed/bell.ts'
 import { pagesOf, type Change } from '../../sidecar/feed/change.ts'
 import type { FeedEvent, Checkpoint } from '../../sidecar/feed/follow.ts'
-import { readWhenTold } from '../../sidecar/feed/read.ts'
+import { readOnRing } from '../../sidecar/feed/read.ts'
 import { createTestCouch, freshDb, makeAgain, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import {
@@ -24,7 +24,7 @@ import {
 
 const isFeed = ({ path }: SeenRequest) => path.endsWith('/_changes')
 
-/** Reads a database by way of a faulty proxy, from this checkpoint on; everything that it says is kept. */
+/** Reads a database through a faulty proxy, from this checkpoint on; all its events are recorded. */
 async function setUp({ db, from }: { db?: Database; from?: Checkpoint } = {}) {
   db ??= await freshDb('read')
   const proxy = await startFaultyProxy()
@@ -43,7 +43,7 @@ async function setUp({ db, from }: { db?: Database; from?: Checkpoint } = {}) {
     life: (checkpoint: Seq | undefined, signal: AbortSignal) => through.life(checkpoint, { signal }),
   }
   const run = async () => {
-    for await (const event of readWhenTold(options, stopping.signal)) events.push(event)
+    for await (const event of readOnRing(options, stopping.signal)) events.push(event)
   }
   const running = run()
   onTestFinished(async () => {
@@ -70,7 +70,7 @@ const faults: [string, Fault][] = [
   ['an answer in single bytes', inPieces(1)],
   ['an answer that comes late', delay(300)],
 ]
-test.each(faults)('every change is read once, in spite of %s', async (_, fault) => {
+test.each(faults)('every change is read once, despite %s', async (_, fault) => {
   const { db, proxy, bell, ids, lastKind } = await setUp()
   await write(db, 0, 40)
   proxy.next(fault, isFeed)
@@ -83,7 +83,7 @@ test.each(faults)('every change is read once, in spite of %s', async (_, fault) 
   await eventually(() => expect(ids().sort()).toEqual(all(42)))
 })
 
-test('nothing is asked before it is told, nor when all is read', async () => {
+test('the reader sends no request before its notification, and none after the last change', async () => {
   const { db, proxy, bell, lastKind } = await setUp()
   await write(db, 0, 2)
   expect(proxy.requests).toEqual([])
@@ -97,7 +97,7 @@ test('nothing is asked before it is told, nor when all is read', async () => {
   ).rejects.toThrow()
 })
 
-test('a checkpoint that is garbage is said, and the feed begins at its start', async () => {
+test('an invalid checkpoint is reported, and the feed begins at its start', async () => {
   needs('feed parameters')
   const { db, bell, ids, whys } = await setUp({ from: { seq: seqFrom('rubbish') } })
   await write(db, 0, 6)
@@ -106,7 +106,7 @@ test('a checkpoint that is garbage is said, and the feed begins at its start', a
   expect(whys()).toEqual(['malformed-checkpoint'])
 })
 
-test('a database that was made again is read from its start', async () => {
+test('a database that was created again is read from its start', async () => {
   needs('database identity')
   const db = await freshDb('read')
   await write(db, 0, 3)

@@ -12,6 +12,9 @@ test.each([
   expect(eventId(parsed.event as 'created', parsed.database)).toBe(id)
 })
 
-test.each(['', 'orders', 'updated:', 'renamed:orders', '_design/updated:orders', ':orders'])('“%s” is none', (id) => {
-  expect(parseEventId(id)).toBeUndefined()
-})
+test.each(['', 'orders', 'updated:', 'renamed:orders', '_design/updated:orders', ':orders'])(
+  '“%s” is no event id',
+  (id) => {
+    expect(parseEventId(id)).toBeUndefined()
+  },
+)

@@ -1,4 +1,4 @@
-/** What is kept of entries that have ended. */
+/** The history of ended entries. */
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../sidecar/core/clock.ts'
@@ -54,7 +54,7 @@ const entry = (id: string, more: Partial<EventMap['entry:ended']> = {}): EventMa
 const read = (name: string, database: string, id: string) =>
   readHistory(createTestCouch(), { name, database, id }, signal)
 
-test('each entry that ends is kept once: saved, left where it is, failed for good, or ended by time', async () => {
+test('each ended entry is stored once: saved, left, failed for good, or ended by its timeout', async () => {
   const db = await freshDb('history')
   const name = createName()
   const log = pino({ level: 'silent' })
@@ -107,19 +107,19 @@ test('each entry that ends is kept once: saved, left where it is, failed for goo
   })
 })
 
-test('many entries are written together, and what waits at the end, too', async () => {
+test('many entries are written together, and pending ones are written at the stop', async () => {
   const name = createName()
   const proxy = await startFaultyProxy()
   const { writer, stop } = startWriter(createTestCouch({ url: proxy.url }), name)
   for (let n = 0; n < 200; n++) writer.add(entry(`o${n}`))
   await stop()
   const bulks = proxy.requests.filter(({ path }) => path.endsWith('/_bulk_docs'))
-  expect(bulks.length).toBeLessThanOrEqual(3) // one found no database, one may be broken off
+  expect(bulks.length).toBeLessThanOrEqual(3) // the first finds no database, one can be interrupted
   const [database] = await historyDatabases(createTestCouch(), name, signal)
   expect(await createTestCouch().db(database!).info()).toMatchObject({ doc_count: 200 })
 })
 
-test('while CouchDB does not take it nothing is lost, and an answer that does not come makes nothing twice', async () => {
+test('entries survive failed writes to CouchDB, and a lost answer stores none twice', async () => {
   const name = createName()
   const proxy = await startFaultyProxy()
   const { writer } = startWriter(createTestCouch({ url: proxy.url }), name)
@@ -130,7 +130,7 @@ test('while CouchDB does not take it nothing is lost, and an answer that does no
   await eventually(() =>
     expect(proxy.requests.filter(({ path }) => path.endsWith('/_bulk_docs')).length).toBeGreaterThan(3),
   )
-  // A row that passes (a couchjs was killed) is no answer: it is written again.
+  // A row with a transient error (a killed couchjs) is no answer: the entry is written again.
   proxy.plan(() => undefined)
   proxy.next(
     async (exchange) => {
@@ -143,7 +143,7 @@ test('while CouchDB does not take it nothing is lost, and an answer that does no
   await eventually(async () => expect(await read(name, 'shop', 'later')).toHaveLength(10), { within: 40_000 })
 })
 
-test('a week is deleted when its last day is too old, and no database that another program has made', async () => {
+test('a week’s database is deleted when its last day is too old; other databases are kept', async () => {
   const couch = createTestCouch()
   const name = createName()
   const now = Date.parse('2026-11-25T12:00:00Z') // a Wednesday

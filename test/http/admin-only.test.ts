@@ -32,18 +32,18 @@ async function createUser(roles = ['editor']): Promise<{ name: string; password:
   return { name, password: 'pw' }
 }
 
-describe('what is for admins only', () => {
+describe('an admin-only route', () => {
   const { username, password } = new URL(couchUrl())
   const admin = { authorization: basic(decodeURIComponent(username), decodeURIComponent(password)) }
   let app: Hono
   beforeEach(() => void (app = createApp()))
 
-  it('is given to an admin, by name and password', async () => {
+  it('accepts an admin with name and password', async () => {
     const response = await app.request('/secret', { headers: admin })
     expect([response.status, await response.text()]).toEqual([200, 'for admins'])
   })
 
-  it('is given to an admin, by the cookie of a session', async () => {
+  it('accepts an admin with a session cookie', async () => {
     const { origin } = new URL(couchUrl())
     const login = await fetch(`${origin}/_session`, {
       method: 'POST',
@@ -55,27 +55,27 @@ describe('what is for admins only', () => {
     expect((await app.request('/secret', { headers: { cookie: 'AuthSession=forged' } })).status).toBeOneOf([400, 401])
   })
 
-  it('is refused to nobody, who is asked for a name', async () => {
+  it('refuses a request without credentials, and prompts for them', async () => {
     const response = await app.request('/secret')
     expect(response.status).toBe(401)
     expect(response.headers.get('www-authenticate')).toMatch(/^Basic /)
     expect(await response.json()).toEqual({ error: 'unauthorized', reason: 'You are not a server admin.' })
   })
 
-  it('is refused to a wrong password', async () => {
-    const response = await app.request('/secret', { headers: { authorization: basic(uniqueName('nobody'), 'wrong') } })
+  it('refuses a wrong password', async () => {
+    const response = await app.request('/secret', { headers: { authorization: basic(uniqueName('unknown'), 'wrong') } })
     expect(response.status).toBe(401)
     expect(await response.json()).toEqual({ error: 'unauthorized', reason: 'Name or password is incorrect.' })
   })
 
-  it('is refused to a user who is no admin', async () => {
+  it('refuses a user who is no admin', async () => {
     const { name, password } = await createUser()
     const response = await app.request('/secret', { headers: { authorization: basic(name, password) } })
     expect(response.status).toBe(403)
     expect(await response.json()).toEqual({ error: 'forbidden', reason: 'You are not a server admin.' })
   })
 
-  it('is given to whoever has one of the roles that it is for; the others are told which', async () => {
+  it('accepts users with one of its roles, and gives the others its reason', async () => {
     const allowed = createApp(couchUrl(), { roles: ['_admin', 'auditor'], reason: 'You are no auditor.' })
     for (const [roles, status] of [
       [['editor', 'auditor'], 200],
@@ -91,7 +91,7 @@ describe('what is for admins only', () => {
   })
 
   it.each(['Basic', 'Basic ===', 'Bearer x.y.z', 'nonsense', 'Basic \u00ff'])(
-    'is refused to malformed credentials: %s',
+    'refuses malformed credentials: %s',
     async (authorization) => {
       expect((await app.request('/secret', { headers: { authorization } })).status).toBeOneOf([400, 401])
     },
@@ -108,7 +108,7 @@ describe('what is for admins only', () => {
     expect(asked).toBe(3)
   })
 
-  it('is decided by CouchDB once for hundreds who come together', async () => {
+  it('asks CouchDB once for hundreds of concurrent requests', async () => {
     const answers = await Promise.all(
       Array.from({ length: 300 }, async () => app.request('/secret', { headers: admin })),
     )
@@ -116,7 +116,7 @@ describe('what is for admins only', () => {
     expect(asked).toBe(1)
   })
 
-  it('is given to others when whoever asked first has left', async () => {
+  it('accepts waiting requests after the first one was aborted', async () => {
     const leaving = new AbortController()
     const first = app.request('/secret', { headers: admin, signal: leaving.signal })
     const second = app.request('/secret', { headers: admin })
@@ -125,7 +125,7 @@ describe('what is for admins only', () => {
     await first
   })
 
-  it('is not given while CouchDB is away, and that is not remembered', async () => {
+  it('refuses requests while CouchDB is unreachable, and does not cache the refusal', async () => {
     const away = createApp('http://127.0.0.1:1')
     const response = await away.request('/secret', { headers: admin })
     expect(response.status).toBe(503)
@@ -134,7 +134,7 @@ describe('what is for admins only', () => {
     expect(asked).toBe(2)
   })
 
-  it('is not given on the word of a server that is no CouchDB', async () => {
+  it('refuses requests if the server is no CouchDB', async () => {
     const other = new Hono().get('/_session', (c) => c.json({ ok: true, roles: ['_admin'] }))
     const listening = await serveApp(other)
     expect((await createApp(listening.url).request('/secret', { headers: admin })).status).toBe(503)

@@ -19,23 +19,23 @@ const failing = (thrown: Error) => {
   return createApp(app)
 }
 
-it('says in the words of CouchDB that there is nothing at a path', async () => {
+it('answers an unknown path in the format of CouchDB', async () => {
   const response = await createApp().request('/nothing')
   expect(response.status).toBe(404)
-  expect(await response.json()).toEqual({ error: 'not_found', reason: 'There is nothing here.' })
+  expect(await response.json()).toEqual({ error: 'not_found', reason: 'There is no such page.' })
 })
 
-it('says the same to a browser by a page', async () => {
+it('answers an unknown path with a page for a browser', async () => {
   const response = await createApp().request('/nothing', { headers: { accept: 'text/html' } })
   expect(response.status).toBe(404)
-  expect(await response.text()).toContain('<h1>There is nothing here</h1>')
+  expect(await response.text()).toContain('<h1>There is no such page</h1>')
 })
 
 it.each([
   [new Error('secret at /srv/app.ts:1'), 500, 'internal_server_error'],
   [new CouchError('conflict', { request: 'PUT /secret' }), 500, 'internal_server_error'],
   [new CouchError('unreachable', { request: 'PUT /secret' }), 503, 'service_unavailable'],
-])('tells nobody what went wrong inside: %o', async (thrown, status, error) => {
+])('hides internal errors from clients: %o', async (thrown, status, error) => {
   const response = await failing(thrown).request('/fails')
   expect(response.status).toBe(status)
   const body = (await response.json()) as Record<string, string>
@@ -44,7 +44,7 @@ it.each([
   expect(body.reason).not.toMatch(/secret|\.ts/)
 })
 
-it('has no error to tell of in the log when whoever asked has left', async () => {
+it('logs no error after the client has disconnected', async () => {
   const lines: string[] = []
   const route = new Hono().get('/fails', () => {
     throw new Error('given up')
@@ -56,7 +56,7 @@ it('has no error to tell of in the log when whoever asked has left', async () =>
   expect(lines).toHaveLength(1)
 })
 
-it('takes no body of more than 16 KB, whatever its route does', async () => {
+it('refuses a body of more than 16 KB on every route', async () => {
   const echo = new Hono()
   echo.post('/echo', async (c) => c.text(await c.req.text()))
   const post = (bytes: number) => createApp(echo).request('/echo', { method: 'POST', body: 'x'.repeat(bytes) })
@@ -66,14 +66,14 @@ it('takes no body of more than 16 KB, whatever its route does', async () => {
   expect(await response.json()).toMatchObject({ error: 'too_large' })
 })
 
-it('leaves a route the headers that it sets itself', async () => {
+it('keeps the headers that a route sets itself', async () => {
   const own = new Hono().get('/own', (c) => c.text('own', 200, { 'Content-Security-Policy': "default-src 'self'" }))
   const { headers } = await createApp(own).request('/own')
   expect(headers.get('content-security-policy')).toBe("default-src 'self'")
   expect(headers.get('x-content-type-options')).toBe('nosniff')
 })
 
-it('is up while it does its work, and says in words why not', async () => {
+it('reports whether it is up, and the reason if not', async () => {
   let problems: string[] = []
   const app = createApp(up({ problems: () => problems }))
   const well = await app.request('/_up')
@@ -84,10 +84,10 @@ it('is up while it does its work, and says in words why not', async () => {
   expect(ill.status).toBe(503)
   expect(await ill.json()).toEqual({ status: 'unavailable', reasons: ['no answer from CouchDB'] })
   const live = await app.request('/_live')
-  expect([live.status, await live.json()]).toEqual([200, { status: 'ok' }]) // a restart would mend nothing
+  expect([live.status, await live.json()]).toEqual([200, { status: 'ok' }]) // a restart would not help
 })
 
-it.each(['/_up', '/_live'])('%s can only be asked', async (path) => {
+it.each(['/_up', '/_live'])('%s allows only reads', async (path) => {
   const response = await createApp(up({ problems: () => [] })).request(path, { method: 'POST' })
   expect(response.status).toBe(405)
   expect(response.headers.get('allow')).toBe('GET, HEAD')

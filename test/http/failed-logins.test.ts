@@ -1,4 +1,4 @@
-/** How many logins may fail, and who is told what then. CouchDB itself locks a name out for an address after five. */
+/** The limits on failed logins, and their answers. CouchDB locks out a name for an address after five failures. */
 import { Hono } from 'hono'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
@@ -52,7 +52,7 @@ test('a client may fail ten times within five minutes, by any names; others may 
   expect(await ask(basic('unknown-11', 'wrong'))).toBe(401)
 })
 
-test('wrong passwords that come all at once are as many as those that come one after the other', async () => {
+test('concurrent wrong passwords have the same limit as consecutive ones', async () => {
   const { asked, ask } = start()
   const { name } = await editor()
   const all = Array.from({ length: 50 }, (_, i) => ask(basic(name, `wrong ${i}`), `192.0.2.${i}`))
@@ -60,13 +60,13 @@ test('wrong passwords that come all at once are as many as those that come one a
   expect(asked.count).toBe(3)
 })
 
-test('many right ones at once are no guesses', async () => {
+test('many concurrent correct logins do not count as guesses', async () => {
   const { ask } = start()
   const editors = await Promise.all(Array.from({ length: 15 }, editor))
   expect(new Set(await Promise.all(editors.map(({ right }) => ask(right))))).toEqual(new Set([200]))
 })
 
-test('a thousand invented logins do not push out the answer for a user', async () => {
+test('a thousand invented logins do not evict the cached login of a user', async () => {
   const { asked, ask } = start()
   const { right } = await editor()
   expect(await ask(right)).toBe(200)
@@ -80,8 +80,8 @@ test('a thousand invented logins do not push out the answer for a user', async (
   expect(asked.count).toBe(before)
 })
 
-// CouchDB's own clock stands: of one name no more than four may fail in a test.
-test('a program with an old password is one guess in five minutes, however often it comes', async () => {
+// CouchDB's own clock is real: in a test at most four logins of one name may fail.
+test('repeated logins with one old password count as one guess in five minutes', async () => {
   const { clock, asked, ask } = start()
   const { name, right } = await editor()
   for (let minute = 0; minute < 20; minute++) {
@@ -92,7 +92,7 @@ test('a program with an old password is one guess in five minutes, however often
   expect(asked.count).toBe(20 / 5 + 2)
 })
 
-test('a login that was right goes on while others guess, at the name or at the same address', async () => {
+test('a correct login still works while others guess for its name or from its address', async () => {
   const { clock, ask } = start()
   const { name, right } = await editor()
   expect(await ask(right)).toBe(200)
@@ -105,7 +105,7 @@ test('a login that was right goes on while others guess, at the name or at the s
   expect(await ask(other)).toBe('429 for 60 s')
 })
 
-test('one that was right and is wrong now has no such right any more', async () => {
+test('a login that is no longer correct loses this exception', async () => {
   needs('node endpoints')
   const { clock, asked, ask } = start()
   const admin = await createServerAdmin()
@@ -120,7 +120,7 @@ test('one that was right and is wrong now has no such right any more', async () 
   expect(asked.count).toBe(5)
 })
 
-test('the sidecar’s own password is compared, and never sent: however its header is written', async () => {
+test('the sidecar’s own login is compared locally and never sent to CouchDB, with any header format', async () => {
   needs('node endpoints')
   const admin = await createServerAdmin()
   const wrong = basic(admin.name, 'wrong').slice('Basic '.length)
@@ -152,7 +152,7 @@ test('the sidecar’s own password is compared, and never sent: however its head
   expect(await loginStatus(admin.authorization)).toBe(200)
 })
 
-test('a password of bytes that are no UTF-8 is a password', async () => {
+test('a password of invalid UTF-8 is treated like any other', async () => {
   const { ask } = start()
   expect(await ask(`Basic ${Buffer.from([0xff, 0x3a, 0xfe]).toString('base64')}`)).toBe(401)
 })

@@ -23,25 +23,25 @@ function createApp() {
 
 const start = (options: Partial<ListenOptions> = {}) => serveApp(createApp(), options)
 
-/** A bare connection on which these bytes were sent, and what came back on it so far. */
+/** A raw connection that has sent these bytes, and the answer so far. */
 async function speak(port: number, bytes: string): Promise<{ socket: Socket; received: () => string }> {
   const socket = connect(port, '127.0.0.1')
   onTestFinished(() => void socket.destroy())
   let received = ''
   socket.setEncoding('utf8').on('data', (chunk: string) => void (received += chunk))
-  socket.on('error', () => {}) // being cut off is what these tests are about
+  socket.on('error', () => {}) // these tests expect the server to cut the connection
   await once(socket, 'connect')
   socket.write(bytes)
   return { socket, received: () => received }
 }
 
-it('tells the address it got', async () => {
+it('reports its address', async () => {
   const { url, port } = await start()
   expect(url).toBe(`http://127.0.0.1:${port}`)
   expect(await (await fetch(`${url}/hello`)).text()).toBe('hello')
 })
 
-it('tells an address that a browser can use when it listens on all', async () => {
+it('reports an address that a browser can use if it listens on all', async () => {
   const { url, port } = await start({ host: '0.0.0.0' })
   expect(url).toBe(`http://localhost:${port}`)
 })
@@ -49,17 +49,17 @@ it('tells an address that a browser can use when it listens on all', async () =>
 it.each([
   ['SIDECAR_PORT', async () => ({ port: (await start()).port })],
   ['SIDECAR_HOST', () => Promise.resolve({ host: '192.0.2.1' })],
-])('says that %s has to change where the address cannot be had', async (setting, options) => {
+])('reports that %s must change if the address is not available', async (setting, options) => {
   const thrown = await start(await options()).catch((thrown: unknown) => thrown)
   expect(thrown).toBeInstanceOf(ConfigError)
   expect((thrown as ConfigError).faults).toEqual([expect.stringContaining(`${setting}: expected`)])
 })
 
-it('reads a body that comes in pieces, and no more of it than it may have', async () => {
+it('reads a body in pieces, up to its limit', async () => {
   const { url } = await start()
   const send = async (pieces: number) => {
     const sending = request(`${url}/echo`, { method: 'POST', agent: false })
-    sending.on('error', () => {}) // the rest of what is too large
+    sending.on('error', () => {}) // the rest of a body that is too large
     const answer = once(sending, 'response') as Promise<[Parameters<typeof text>[0] & { statusCode: number }]>
     for (let piece = 0; piece < pieces; piece++) sending.write('x'.repeat(1024))
     sending.end()
@@ -79,7 +79,7 @@ it('refuses a body that is announced as too large without reading it', async () 
 it.each([
   ['headers', 'GET /hello HTTP/1.1\r\nHost: x\r\n'],
   ['body', 'POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nx'],
-])('gives up on a client that never ends its %s', async (_, bytes) => {
+])('disconnects a client that never ends its %s', async (_, bytes) => {
   const { port } = await start({ headersMs: 100, requestMs: 200 })
   const { socket } = await speak(port, bytes)
   await once(socket, 'close')
@@ -90,7 +90,7 @@ it.each([
   ['headers without end', `GET /hello HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(100_000)}\r\n\r\n`],
   ['a path with a backslash', 'GET /hello\\x HTTP/1.1\r\nHost: x/\r\nConnection: close\r\n\r\n'],
   ['no host', 'GET /hello HTTP/1.1\r\n\r\n'],
-])('answers %s with a refusal and lives on', async (_, bytes) => {
+])('answers %s with a refusal and keeps running', async (_, bytes) => {
   const { port, url } = await start()
   const { received } = await speak(port, bytes)
   await eventually(() => expect(received()).toMatch(/^HTTP\/1.1 4\d\d /))
@@ -98,7 +98,7 @@ it.each([
   expect((await fetch(`${url}/hello`)).status).toBe(200)
 })
 
-it('ends connections that are kept alive at once when it closes', async () => {
+it('closes idle keep-alive connections at once on close', async () => {
   const listening = await start()
   const agent = new Agent({ keepAlive: true })
   onTestFinished(() => agent.destroy())
@@ -110,7 +110,7 @@ it('ends connections that are kept alive at once when it closes', async () => {
   await ended
 })
 
-it('cuts an answer that has no end when it closes', async () => {
+it('cuts an endless answer on close', async () => {
   const listening = await start()
   const { socket, received } = await speak(listening.port, 'GET /forever HTTP/1.1\r\nHost: x\r\n\r\n')
   await eventually(() => expect(received()).toContain('begun'))
@@ -119,7 +119,7 @@ it('cuts an answer that has no end when it closes', async () => {
   await ended
 })
 
-it('lets an answer that is on its way arrive when it closes', async () => {
+it('completes an answer in progress on close', async () => {
   const route = new Hono()
   let answer = () => {}
   const asked = new Promise<void>((seen) => {
@@ -138,7 +138,7 @@ it('lets an answer that is on its way arrive when it closes', async () => {
   await closing
 })
 
-it('answers a request that came before its application was there', async () => {
+it('answers a request that arrived before the application was ready', async () => {
   const listening = await listen({ host: '127.0.0.1', port: 0 })
   onTestFinished(() => listening.close())
   const asking = fetch(`${listening.url}/hello`)

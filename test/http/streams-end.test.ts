@@ -1,4 +1,4 @@
-/** Answers without an end are given as long as their reader may have them. */
+/** Endless answers continue only while their reader has permission. */
 import { expect, test } from 'vitest'
 import { startRegistration } from '../acceptance/registration.ts'
 import { createUser } from '../ddocs/users.ts'
@@ -32,7 +32,7 @@ test('those of an admin who was deleted end within a lease; those of others, and
   expect(staying.map(({ ended }) => ended)).toEqual(FEEDS.map(() => false))
 })
 
-test('those of a user who was deleted, or has another password, end as well', async () => {
+test('streams of a user end after a deletion or a password change', async () => {
   const { sidecar, control } = await startRegistration({ SIDECAR_LEASE: '3s' })
   await createTestCouch().db(control.eventsName).create()
   const users = createTestCouch().db('_users')

@@ -7,13 +7,13 @@ import { couchUrl } from '../support/couchdb.ts'
 export interface TestAuthenticateOptions {
   readonly url?: string
   readonly clock?: Clock
-  /** In place of CouchDB. */
+  /** The server to use in place of CouchDB. */
   readonly whoIs?: WhoIs
-  /** Called for each question. */
+  /** Called for each request to CouchDB. */
   readonly onAsked?: () => void
 }
 
-/** Clients are told apart by a header of the test's. */
+/** A header of the test identifies the client. */
 export function createTestAuthenticate(options: TestAuthenticateOptions = {}): Authenticate {
   const { url = couchUrl(), clock = systemClock, onAsked } = options
   const sessions = createSessions({ url })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createRateLimiter } from '../../sidecar/http/token-bucket.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
-test('what was not used gathers up to a minute’s worth, and comes back steadily', async () => {
+test('unused tokens accumulate up to a minute’s worth, and refill steadily', async () => {
   const clock = createManualClock()
   const limiter = createRateLimiter({ perMinute: 60, clock })
   expect(limiter.take('a', 60)).toBe(0)
@@ -17,14 +17,14 @@ test('what was not used gathers up to a minute’s worth, and comes back steadil
   expect(limiter.take('a')).toBe(1000)
 })
 
-test('more than one client may have costs the others nothing', () => {
+test('requests of one client beyond its limit cost the others nothing', () => {
   const limiter = createRateLimiter({ perMinute: 10, clock: createManualClock() })
   for (let count = 0; count < 1000; count++) limiter.take('greedy')
   for (let client = 0; client < 19; client++) expect(limiter.take(`modest ${client}`, 10)).toBe(0)
   expect(limiter.take('the next', 1)).toBeGreaterThan(0)
 })
 
-test('of endlessly many clients some thousands are remembered, those that came last', () => {
+test('the limiter remembers only the last thousands of clients', () => {
   const limiter = createRateLimiter({ perMinute: 10_000, clock: createManualClock() })
   expect(limiter.take('first', 10_000)).toBe(0)
   expect(limiter.take('second', 10_000)).toBe(0)

@@ -1,4 +1,4 @@
-/** What the inbox takes is never lost: by generated sendings, and generated troubles between it and CouchDB. */
+/** The inbox never loses an accepted document: checked with generated requests and generated CouchDB failures. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { cut, cutAfterUpstream, delay, pass, refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
@@ -13,10 +13,10 @@ const sending = fc.record({
 })
 type Sending = typeof sending extends fc.Arbitrary<infer One> ? One : never
 
-/** Some at once, and then some others. */
+/** Some requests at once, then some others. */
 const history = fc.array(fc.array(sending, { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 4 })
 
-/** The revision that the inbox answers with, if it takes it. */
+/** The revision in the inbox's answer, if the inbox accepts the document. */
 async function send(rig: InboxRig, device: Sent, { name, way }: Sending): Promise<string | undefined> {
   const { _id, ...rest } = { ...device, name }
   if (way === 'bulk') {
@@ -28,7 +28,7 @@ async function send(rig: InboxRig, device: Sent, { name, way }: Sending): Promis
   return status === 201 ? (body.rev as string) : undefined
 }
 
-test('what was answered with 201 is there, once, with any loss of answers of CouchDB', async () => {
+test('each document answered with 201 is stored once, with any failure of CouchDB', async () => {
   const proxy = await startFaultyProxy()
   const rig = await startInbox({ url: proxy.url, perMinute: 1e6, limit: 1e6 })
   let taken = 0

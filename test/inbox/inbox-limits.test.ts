@@ -1,4 +1,4 @@
-/** How much the inbox takes, and from whom. */
+/** How many documents the inbox accepts, and from whom. */
 import { expect, test } from 'vitest'
 import { createManualClock } from '../support/manual-clock.ts'
 import { answerDevice, newConfirm, newDevice, newSecret, startInbox, type InboxRig } from './inbox-rig.ts'
@@ -7,7 +7,7 @@ const refused = { type: 'order' }
 const from = (rig: InboxRig, address: string, doc: unknown = refused) =>
   rig.send('', { method: 'POST', body: JSON.stringify(doc), headers: { 'x-forwarded-for': address } })
 
-test('so many documents a minute are taken from one address; then it is told when to come again', async () => {
+test('one address may send a limited number of documents a minute; then it gets 429 with retry-after', async () => {
   const clock = createManualClock()
   const rig = await startInbox({ perMinute: 30, clock })
   for (let count = 0; count < 30; count++) expect((await rig.post(refused)).status).toBe(403)
@@ -22,7 +22,7 @@ test('so many documents a minute are taken from one address; then it is told whe
   expect(rig.counts.turnedAway).toEqual({ rate: 3, full: 0 })
 })
 
-test('each document of a bulk counts, and as many as it may have pass at once, however low the rate is', async () => {
+test('each document of a bulk counts, and a full bulk passes at once even at a low rate', async () => {
   const clock = createManualClock()
   const rig = await startInbox({ perMinute: 1, clock })
   const bulk = { docs: Array.from({ length: 20 }, () => refused) }
@@ -32,7 +32,7 @@ test('each document of a bulk counts, and as many as it may have pass at once, h
   expect([status, headers.get('retry-after')]).toEqual([429, String(20 * 60)])
 })
 
-test('who asks every two seconds what became of his document is always told, whatever he has sent', async () => {
+test('a client that polls every two seconds always gets the status, even over its limit for documents', async () => {
   const clock = createManualClock()
   const rig = await startInbox({ perMinute: 1, clock })
   const secret = newSecret()
@@ -48,7 +48,7 @@ test('who asks every two seconds what became of his document is always told, wha
   expect(asked).toBe(60)
 })
 
-test('many addresses together are one flood, which ends where twenty would have had their fill', async () => {
+test('all addresses together have twenty times the limit of one', async () => {
   const clock = createManualClock()
   const rig = await startInbox({ perMinute: 3, proxies: 1, clock })
   const statuses = []
@@ -58,7 +58,7 @@ test('many addresses together are one flood, which ends where twenty would have 
   expect((await from(rig, '198.51.100.1')).status).toBe(403)
 })
 
-test('an address is what the proxy says, of whom alone it is believed', async () => {
+test('the address comes from the proxy’s header, and only the configured proxy is trusted', async () => {
   const rig = await startInbox({ perMinute: 1, proxies: 1, clock: createManualClock() })
   const exhaust = async (address: string) => {
     while ((await from(rig, address)).status !== 429);
@@ -73,14 +73,14 @@ test('an address is what the proxy says, of whom alone it is believed', async ()
   expect((await from(rig, '2001:db8:0:2::1')).status).toBe(403)
 })
 
-test('without a proxy nobody chooses his address', async () => {
+test('without a proxy the address header is ignored', async () => {
   const rig = await startInbox({ perMinute: 1, clock: createManualClock() })
   let host = 0
   while ((await from(rig, `192.0.2.${host}`)).status !== 429) host++
   expect(host).toBe(20)
 })
 
-test('beyond so many devices that wait for their owners no more are taken, but all that brings them on', async () => {
+test('above the limit of waiting devices new devices are refused, but requests for existing ones pass', async () => {
   const clock = createManualClock()
   const rig = await startInbox({ limit: 2, clock })
   const [secret, other] = [newSecret(), newSecret()]
@@ -108,16 +108,16 @@ test('beyond so many devices that wait for their owners no more are taken, but a
   expect((await rig.post(three)).status).toBe(201)
 })
 
-test('what strangers have sent is kept up to ten times as many documents of any kind', async () => {
+test('strangers may leave up to ten times the device limit in documents of any kind', async () => {
   const rig = await startInbox({ limit: 2, proxies: 1, clock: createManualClock() })
   const send = (sent: number) => from(rig, `192.0.2.${sent}`, newConfirm(newSecret(), 'nobody'))
   let taken = 0
   while (taken < 30 && (await send(taken)).status === 201) taken++
-  expect(taken).toBe(12) // half of twenty, and of the other half what addresses may have in a day
+  expect(taken).toBe(12) // half of the twenty places, and the daily share in the other half
   expect((await from(rig, '192.0.2.100', newDevice(newSecret()))).status).toBe(429)
 })
 
-test('where half of the room is taken, one address brings a twentieth of it in a day, and leaves the rest to others', async () => {
+test('when half of the places are taken, one address may take a twentieth of all places a day', async () => {
   const clock = createManualClock()
   const rig = await startInbox({ limit: 40, proxies: 1, clock })
   const until429 = async (address: string) => {

@@ -1,8 +1,8 @@
-/** What the inbox does not take, and that nothing can be read from it. */
+/** Requests that the inbox refuses, and the proof that no document can be read. */
 import { describe, expect, it, test } from 'vitest'
 import { forbidden, newConfirm, newDevice, newSecret, only, startInbox } from './inbox-rig.ts'
 
-describe('nothing can be read', () => {
+describe('reading is refused', () => {
   const paths = [
     ...['/_all_docs', '/_changes', '/_changes?feed=continuous', '/_design/docstate', '/_design_docs', '/_security'],
     ...[
@@ -17,7 +17,7 @@ describe('nothing can be read', () => {
     ...['/../control/_all_docs', '/..%2fcontrol%2f_all_docs'],
   ]
 
-  it('at any path or by any method but those of the inbox', async () => {
+  it('the inbox refuses to read at any other path or by any other method', async () => {
     const rig = await startInbox()
     await rig.post(newDevice(newSecret()))
     for (const path of paths) {
@@ -26,7 +26,7 @@ describe('nothing can be read', () => {
       expect(Object.keys(body), path).toEqual(['error', 'reason'])
     }
     for (const path of ['/_find', '/_bulk_get', '/_all_docs', '/_purge', '/_compact', '/_missing_revs', '/d']) {
-      expect(only(await rig.post({ selector: {} }, path)), path).toEqual(forbidden('The inbox takes documents'))
+      expect(only(await rig.post({ selector: {} }, path)), path).toEqual(forbidden('The inbox only accepts documents'))
     }
     for (const [method, path] of [
       ['DELETE', '/d?rev=1-a'],
@@ -41,7 +41,7 @@ describe('nothing can be read', () => {
     expect(await rig.documents()).toHaveLength(1)
   })
 
-  it('from what it answers as a database, which is the same before and after', async () => {
+  it('the inbox answers as an empty database, before and after a document arrives', async () => {
     const rig = await startInbox()
     const asked = async () => [
       only(await rig.send('')),
@@ -63,7 +63,7 @@ describe('nothing can be read', () => {
   })
 })
 
-describe('what may not be written is refused with the reason', () => {
+describe('writes are refused with the reason', () => {
   const device = newDevice(newSecret())
   const deep = JSON.parse(`${'['.repeat(3000)}${']'.repeat(3000)}`) as unknown
   const lone = JSON.parse('"\\ud800"') as string
@@ -99,9 +99,9 @@ describe('what may not be written is refused with the reason', () => {
     ['no address', { ...device, owner: 'nobody' }, 'owner: expected an email address'],
     ['two addresses', { ...device, owner: 'a@b.c, d@e.f' }, 'owner: expected an email address'],
     ['a line break', { ...device, name: 'a\r\nBcc: b' }, 'name: expected'],
-    ['half a character', { ...device, name: lone }, 'expected whole characters'],
-    ['half a character for a name', { ...device, [lone]: 1 }, 'expected whole characters'],
-    ['nesting without end', { ...device, credentials: deep }, 'expected whole characters, and values nested'],
+    ['half a character', { ...device, name: lone }, 'expected well-formed Unicode'],
+    ['half a character for a name', { ...device, [lone]: 1 }, 'expected well-formed Unicode'],
+    ['nesting without end', { ...device, credentials: deep }, 'expected well-formed Unicode, and values nested'],
     ['a design document', { ...device, _id: '_design/x' }, '_id: expected the id of a document'],
     ['a local document', { ...device, _id: '_local/x' }, '_id: expected the id of a document'],
     ['an empty id', { ...device, _id: '' }, '_id: expected 1 to 200 characters'],
@@ -113,7 +113,7 @@ describe('what may not be written is refused with the reason', () => {
     ['a number as revision', { ...device, _rev: 1 }, '_rev: expected a revision'],
   ]
 
-  test(`each of ${table.length} documents, plain, in bulk and replicated`, async () => {
+  test(`each of ${table.length} documents is refused: plain, in bulk and replicated`, async () => {
     const rig = await startInbox()
     for (const [name, doc, reason] of table) expect(only(await rig.post(doc)), name).toEqual(forbidden(reason))
     for (const edits of [true, false]) {
@@ -142,7 +142,7 @@ describe('what may not be written is refused with the reason', () => {
     ['/_revs_diff', 'no list of revisions', '{"a":"1-a"}', 400],
   ]
 
-  test(`each of ${malformed.length} malformed requests`, async () => {
+  test(`each of ${malformed.length} malformed requests is refused`, async () => {
     const rig = await startInbox()
     const said = { error: expect.any(String) as string, reason: expect.any(String) as string }
     for (const [path, what, body, status] of malformed) {
@@ -152,14 +152,14 @@ describe('what may not be written is refused with the reason', () => {
     expect(await rig.documents()).toEqual([])
   })
 
-  it('what is not announced as JSON', async () => {
+  it('a body without a JSON content type is refused', async () => {
     const { send } = await startInbox()
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
     expect((await send('', { method: 'POST', body: '{}', headers })).status).toBe(415)
   })
 })
 
-test('hundreds of requests leave it as it was', async () => {
+test('hundreds of refused requests change nothing', async () => {
   const rig = await startInbox({ perMinute: 60 })
   const statuses = new Map<number, number>()
   for (let round = 0; round < 6; round++) {

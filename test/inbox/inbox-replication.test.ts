@@ -1,4 +1,4 @@
-/** Replications into the inbox, by those who know nothing of it. The test is in the place of the handlers, or they run. */
+/** Replication into the inbox by standard clients. The test takes the place of the handlers, or they run. */
 import { expect, test } from 'vitest'
 import { couchUrl, createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -36,7 +36,7 @@ test('PouchDB registers a device by replicate.to, and replicating again changes 
   expect(smtp.accepted).toHaveLength(2)
 })
 
-test('what is refused is denied to PouchDB, and holds up nothing else', async () => {
+test('PouchDB gets denied for a refused document, and other documents pass', async () => {
   const rig = await startInbox()
   const pouch = createPouch()
   const device = newDevice(newSecret())
@@ -52,7 +52,7 @@ test('what is refused is denied to PouchDB, and holds up nothing else', async ()
   expect(await rig.stored(device)).toMatchObject({ state: 'new' })
 })
 
-test('a live replication of PouchDB brings what is written later, each revision once', async () => {
+test('a live replication of PouchDB brings later changes, each revision once', async () => {
   const rig = await startInbox()
   const pouch = createPouch()
   const replication = pouch.replicate.to(rig.url, { live: true, retry: true })
@@ -68,7 +68,7 @@ test('a live replication of PouchDB brings what is written later, each revision 
   await ended
 })
 
-test('of two ends of a history one counts, as in CouchDB, whatever order they come in', async () => {
+test('one of two leaf revisions counts, as in CouchDB, for any order of arrival', async () => {
   const rig = await startInbox()
   const device = newDevice(newSecret())
   const send = async (...revs: string[]) => {
@@ -88,7 +88,7 @@ test('of two ends of a history one counts, as in CouchDB, whatever order they co
   expect(await rig.stored(device)).toMatchObject({ inbox: { rev: '10-a' } })
 })
 
-test('a replicated revision may come alone, too', async () => {
+test('a replicated revision may arrive without a bulk', async () => {
   const rig = await startInbox()
   const device = newDevice(newSecret())
   const body = JSON.stringify({ ...device, _rev: '3-abc', _revisions: { start: 3, ids: ['abc', 'b', 'a'] } })
@@ -97,7 +97,7 @@ test('a replicated revision may come alone, too', async () => {
   expect(await rig.stored(device)).not.toHaveProperty('_revisions')
 })
 
-test('CouchDB replicates into it', async () => {
+test('CouchDB can replicate into the inbox', async () => {
   const rig = await startInbox()
   const source = await freshDb('source')
   const device = newDevice(newSecret())

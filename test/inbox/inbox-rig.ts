@@ -1,4 +1,4 @@
-/** An inbox over real HTTP, with a control database of its own; and what those do who have no credentials. */
+/** An inbox over real HTTP with its own control database, and requests of clients without credentials. */
 import { createHash, randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { expect } from 'vitest'
@@ -16,7 +16,7 @@ import { couchUrl, createTestCouch, uniqueName } from '../support/couchdb.ts'
 import { answerOf, type Row } from '../support/answers.ts'
 
 export interface InboxRigOptions {
-  /** Of the CouchDB; the one of this run unless told. */
+  /** The URL of CouchDB. Default: the server of this run. */
   readonly url?: string
   readonly perMinute?: number
   readonly limit?: number
@@ -24,13 +24,13 @@ export interface InboxRigOptions {
   readonly clock?: Clock
 }
 
-/** What is answered, to compare with. */
+/** An expected answer. */
 export const missing = { status: 404, body: { error: 'not_found', reason: 'missing' } }
 export const forbidden = (reason: string) => ({
   status: 403,
   body: { error: 'forbidden', reason: expect.stringContaining(reason) as string },
 })
-/** Of an answer, without its headers. */
+/** An answer without its headers. */
 export const only = ({ status, body }: { status: number; body: unknown }) => ({ status, body })
 
 export interface Answer {
@@ -39,7 +39,7 @@ export interface Answer {
   readonly headers: Headers
 }
 
-/** What is logged at all levels is gathered, too. */
+/** Collects log lines of all levels, too. */
 export async function startInbox(options: InboxRigOptions = {}) {
   const { url: couch = couchUrl(), perMinute = 10_000, limit = 1000, proxies = 0, clock = systemClock } = options
   const db = await guardedDb()
@@ -70,9 +70,9 @@ export async function startInbox(options: InboxRigOptions = {}) {
       send(`/${encodeURIComponent(id)}`, {
         headers: secret === undefined ? {} : { authorization: `Bearer ${secret}` },
       }),
-    /** As it stands in the control database. */
+    /** The document in the control database. */
     stored: ({ _id, secret_sha256 }: Sent): Promise<StoredDoc> => db.get(inboxIdOf(secret_sha256, _id)),
-    /** All that is in the control database but the design document. */
+    /** All documents of the control database except the design document. */
     async documents(): Promise<StoredDoc[]> {
       const query = { include_docs: true }
       const { rows } = await answerOf<{ rows: Row[] }>(createTestCouch(), { db: db.name, path: '_all_docs', query })
@@ -102,7 +102,7 @@ export const newDevice = (secret: string, fields: Record<string, unknown> = {}):
   ...fields,
 })
 
-/** What the device says when the code in the link was typed in there. */
+/** A confirmation as the device writes it when the user types the code of the link. */
 export const newConfirm = (secret: string, deviceId: string, fields: Record<string, unknown> = {}): Sent => ({
   _id: uniqueName('confirm'),
   type: 'confirm',
@@ -114,7 +114,7 @@ export const newConfirm = (secret: string, deviceId: string, fields: Record<stri
   ...fields,
 })
 
-/** What the sidecar does with a device in `new`, in its stead. */
+/** Changes a device in place of the sidecar. */
 export async function answerDevice(rig: InboxRig, sent: Sent, fields: Record<string, unknown>): Promise<StoredDoc> {
   const doc = { ...(await rig.stored(sent)), ...fields }
   return { ...doc, _rev: await rig.db.put(doc) }

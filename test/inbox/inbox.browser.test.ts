@@ -1,4 +1,4 @@
-/** The inbox for pages of other sites, in a browser; and what it says to those before they come. */
+/** The inbox for pages of other sites, in a browser, and its answers to preflight requests. */
 import { Hono } from 'hono'
 import { expect, test } from 'vitest'
 import { serveApp } from '../http/serve-app.ts'
@@ -12,7 +12,7 @@ async function startOtherSite(): Promise<string> {
   return listening.url
 }
 
-test('a page of another site writes, and asks for the status, with the credentials that PouchDB has sent along', async () => {
+test('a page of another site can write and read the status, even with credentials that PouchDB sends', async () => {
   needs('browser')
   const rig = await startInbox({ perMinute: 1, limit: 1 })
   const secret = newSecret()
@@ -39,7 +39,7 @@ test('a page of another site writes, and asks for the status, with the credentia
   expect(await ask('/_all_docs', {})).toMatchObject({ status: 403, body: { error: 'forbidden' } })
 })
 
-test('a preflight is answered for what the inbox takes, and costs nothing', async () => {
+test('a preflight for the inbox’s methods is answered, and does not count', async () => {
   const rig = await startInbox({ perMinute: 1 })
   const headers = { origin: 'https://app.example', 'access-control-request-method': 'PUT' }
   for (let count = 0; count < 50; count++) {
@@ -53,7 +53,7 @@ test('a preflight is answered for what the inbox takes, and costs nothing', asyn
   expect((await rig.post({})).status).toBe(403)
 })
 
-test('answers and refusals say to whom they were given, and leave no trace', async () => {
+test('answers and refusals allow the requesting origin, and are not cached', async () => {
   const rig = await startInbox()
   for (const [path, status] of [
     ['', 200],

@@ -1,4 +1,4 @@
-/** What may be left in the inbox, and what is learnt from it. The test is in the place of the handlers. */
+/** Documents that the inbox accepts, and the status that it returns. The test takes the place of the handlers. */
 import { describe, expect, it, test } from 'vitest'
 import { inboxIdOf } from '../../sidecar/inbox/inbox-names.ts'
 import { createTestCouch, uniqueName } from '../support/couchdb.ts'
@@ -17,8 +17,8 @@ import {
 
 const REV = /^1-[0-9a-f]{32}$/
 
-describe('a device that is sent', () => {
-  it('stands in the control database under an id that nobody else can meet', async () => {
+describe('a device sent to the inbox', () => {
+  it('a device is stored in the control database under an id that only its secret gives', async () => {
     const rig = await startInbox()
     const secret = newSecret()
     const device = newDevice(secret)
@@ -38,7 +38,7 @@ describe('a device that is sent', () => {
     expect(JSON.stringify(doc)).not.toContain(secret)
   })
 
-  it('may come by PUT under its id, or by POST without one', async () => {
+  it('a device may arrive by PUT with its id, or by POST without one', async () => {
     const rig = await startInbox()
     const secret = newSecret()
     const { _id, ...device } = newDevice(secret)
@@ -50,7 +50,7 @@ describe('a device that is sent', () => {
     expect(await rig.documents()).toHaveLength(2)
   })
 
-  it('is one document, sent twenty times at once', async () => {
+  it('a device sent twenty times at once is stored once', async () => {
     const rig = await startInbox()
     const device = newDevice(newSecret())
     const answers = await Promise.all(Array.from({ length: 20 }, () => rig.post(device)))
@@ -62,7 +62,7 @@ describe('a device that is sent', () => {
     expect(rig.counts.documents).toEqual({ taken: 1, repeated: 19, refused: 0, conflict: 0 })
   })
 
-  it('changes nothing when it comes again, whatever became of it', async () => {
+  it('a device sent again changes nothing, in any state', async () => {
     const rig = await startInbox()
     const device = newDevice(newSecret())
     const first = await rig.post(device)
@@ -73,7 +73,7 @@ describe('a device that is sent', () => {
     }
   })
 
-  it('asks for another mail by a change of its last revision, as often as it names a new one', async () => {
+  it('a change of the last revision requests another mail, once for each revision', async () => {
     const rig = await startInbox()
     const secret = newSecret()
     const device = newDevice(secret, { owner: 'Ann@Example.com', name: 'phone' })
@@ -100,7 +100,7 @@ describe('a device that is sent', () => {
     expect(await rig.stored(device)).not.toHaveProperty('error')
   })
 
-  it('is in conflict, as in CouchDB, if it changes what is not its last revision', async () => {
+  it('a change of an older revision is a conflict, as in CouchDB', async () => {
     const rig = await startInbox()
     const device = newDevice(newSecret())
     await rig.post(device)
@@ -117,7 +117,7 @@ describe('a device that is sent', () => {
     ['credentials', { credentials }],
     ['state', { state: 'active' }],
     ['type', { type: 'confirm' }],
-  ])('keeps its %s', async (field, changed) => {
+  ])('a device keeps its %s', async (field, changed) => {
     const rig = await startInbox()
     const device = newDevice(newSecret())
     const { body } = await rig.post(device)
@@ -126,7 +126,7 @@ describe('a device that is sent', () => {
     expect((await rig.stored(device))._rev).toBe(_rev)
   })
 
-  it('is not changed while a worker has it', async () => {
+  it('a device claimed by a worker cannot be changed', async () => {
     const rig = await startInbox()
     const device = newDevice(newSecret())
     const { body } = await rig.post(device)
@@ -134,7 +134,7 @@ describe('a device that is sent', () => {
     expect(only(await rig.post({ ...device, _rev: body.rev }))).toEqual(forbidden('this document is being handled'))
   })
 
-  it('is another one with another secret, of which its namesake learns nothing', async () => {
+  it('a device with the same id and another secret is another device, and learns nothing of the first', async () => {
     const rig = await startInbox()
     const [mine, other] = [newSecret(), newSecret()]
     const device = newDevice(mine)
@@ -150,8 +150,8 @@ describe('a device that is sent', () => {
   })
 })
 
-describe('a confirmation that is sent', () => {
-  it('is of a device with the same secret, by the id that its writer knows', async () => {
+describe('a confirmation sent to the inbox', () => {
+  it('a confirmation belongs to the device with the same secret, by the client’s own id', async () => {
     const rig = await startInbox()
     const secret = newSecret()
     const confirm = newConfirm(secret, 'my device')
@@ -162,7 +162,7 @@ describe('a confirmation that is sent', () => {
     expect(await rig.stored(confirm)).toMatchObject({ state: 'used' })
   })
 
-  it('is decided once: another needs another id', async () => {
+  it('a confirmation is decided once, and another one needs another id', async () => {
     const rig = await startInbox()
     const confirm = newConfirm(newSecret(), 'my device')
     const { body } = await rig.post(confirm)
@@ -171,8 +171,8 @@ describe('a confirmation that is sent', () => {
   })
 })
 
-describe('the status of a document', () => {
-  it('is told to whoever has its secret, and is no more than what became of it', async () => {
+describe('the status of a document in the inbox', () => {
+  it('the status needs the secret, and shows only state, error code and user', async () => {
     const rig = await startInbox()
     const secret = newSecret()
     const device = newDevice(secret, { name: 'phone', credentials })
@@ -188,7 +188,7 @@ describe('the status of a document', () => {
     expect((await rig.status(device._id, secret)).body).toEqual({ ...status, state: 'active', user: 'device-1' })
   })
 
-  it('is nothing, and the same nothing, for whoever has not the secret', async () => {
+  it('the status is the same 404 for any request without the secret', async () => {
     const rig = await startInbox()
     const secret = newSecret()
     const device = newDevice(secret)
@@ -210,14 +210,14 @@ describe('the status of a document', () => {
     expect(only(await rig.send(`/${device._id}?secret=${secret}`))).toEqual(missing)
   })
 
-  it('is not told of what others have put under such an id', async () => {
+  it('the status hides other documents under such an id', async () => {
     const rig = await startInbox()
     const secret = newSecret()
     await rig.db.put({ _id: inboxIdOf(sha256(secret), 'd'), type: 'secret', state: 'new' })
     expect(only(await rig.status('d', secret))).toEqual(missing)
   })
 
-  it('leaves no secret in the log', async () => {
+  it('the log contains no secret', async () => {
     const rig = await startInbox()
     const secret = newSecret()
     const device = newDevice(secret, { owner: 'hidden@example.com' })
@@ -228,7 +228,7 @@ describe('the status of a document', () => {
   })
 })
 
-test('documents in bulk get a row each, in their order', async () => {
+test('documents in bulk get one row each, in order', async () => {
   const rig = await startInbox()
   const [one, two] = [newDevice(newSecret()), newDevice(newSecret())]
   const answer = await rig.post({ docs: [one, { ...two, state: 'active' }, one, two] }, '/_bulk_docs')
@@ -244,7 +244,7 @@ test('documents in bulk get a row each, in their order', async () => {
   expect(await rig.documents()).toHaveLength(2)
 })
 
-test('while there is no control database it is to be tried again later', async () => {
+test('the inbox answers 503 with retry-after while the control database is missing', async () => {
   const rig = await startInbox()
   await createTestCouch().request({ method: 'DELETE', db: rig.db.name })
   const answer = await rig.post(newDevice(newSecret()))

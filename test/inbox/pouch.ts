@@ -1,4 +1,4 @@
-/** PouchDB as an app on a phone has it: the one that the embedded server brings, with its database in memory. */
+/** PouchDB as a phone app has it: the embedded server's copy, with a database in memory. */
 import { createRequire } from 'node:module'
 import { onTestFinished } from 'vitest'
 import { uniqueName } from '../support/couchdb.ts'

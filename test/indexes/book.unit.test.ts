@@ -3,7 +3,7 @@ import { Book } from '../../sidecar/indexes/book.ts'
 
 const index = (ddoc: string, rev = '1-a') => ({ database: 'orders', ddoc, kind: 'view', name: 'x', rev }) as const
 
-test('when an index was built is forgotten after a while, unless it is being built or is to be tried again', () => {
+test('the build time of an index is forgotten after a while, except during a build or before a retry', () => {
   const book = new Book()
   book.list(
     'orders',
@@ -26,7 +26,7 @@ test('when an index was built is forgotten after a while, unless it is being bui
   expect([old, fresh, running, failed].map((entry) => entry!.job !== undefined)).toEqual([false, true, true, true])
 })
 
-test('a design document that has changed is another index; what is no longer there ends', () => {
+test('a changed design document is a new index, and a removed one ends', () => {
   const book = new Book()
   book.list('orders', [index('same'), index('changed'), index('gone')], 0)
   const [same, changed, gone] = [...book.entries()]

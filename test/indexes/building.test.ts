@@ -18,7 +18,7 @@ import {
 
 const { server, start } = useQuietServer()
 
-test('whatever changes in a database, its indexes have it before anybody asks', async () => {
+test('any change in a database is in its indexes before the first query', async () => {
   const { couch, fill, tell, fresh, indexes } = start()
   const db = await fill(10, { one: map, two: map })
   for (let round = 0; round < 3; round++) {
@@ -30,7 +30,7 @@ test('whatever changes in a database, its indexes have it before anybody asks', 
   expect(indexes.counts()).toMatchObject({ fresh: 2, behind: 0, failing: 0, building: 0, serversKen: 'off' })
 })
 
-test('a change that comes during a build, and one right after it, are built at once: nothing is shut out', async () => {
+test('a change during a build, and one right after it, are built at once', async () => {
   const { couch, fill, tell, rows, fresh } = start({ settings: { delay: 60_000 } })
   const db = await fill(20, { slow: slowMap(20) })
   tell(db.name)
@@ -44,7 +44,7 @@ test('a change that comes during a build, and one right after it, are built at o
   await eventually(async () => expect(await pendingIn(couch, db.name, 'slow')).toBe(0))
 })
 
-test('with a batch size, changes gather until there are so many, or until the delay is over', async () => {
+test('with a batch size, changes collect until the batch is full or the delay is over', async () => {
   const { couch, fill, tell, fresh, indexes } = start({ settings: { batch_size: 5, delay: 60_000 } })
   const db = await fill(1, { one: map })
   tell(db.name)
@@ -64,8 +64,8 @@ test('with a batch size, changes gather until there are so many, or until the de
   await eventually(async () => expect(await pendingIn(couch, db.name, 'one')).toBe(0))
 })
 
-test('what no event told is found by looking at all databases, design documents and restarts, too', async () => {
-  const { fill, fresh, prefix, couch } = start({ areTold: () => false })
+test('a sweep finds changes without an event, including design documents and restarts', async () => {
+  const { fill, fresh, prefix, couch } = start({ hasDatabaseEvents: () => false })
   const db = await fill(3, { one: map })
   await eventually(() => expect(fresh(db.name)).toEqual([true]))
   await putDdoc(couch, db.name, 'two', { views: { x: { map } } })
@@ -75,7 +75,7 @@ test('what no event told is found by looking at all databases, design documents 
 })
 
 test('a change of _security alone does not make an index stale', async () => {
-  const { couch, fill, fresh, rows } = start({ areTold: () => false })
+  const { couch, fill, fresh, rows } = start({ hasDatabaseEvents: () => false })
   const db = await fill(3, { one: map })
   await eventually(() => expect(fresh(db.name)).toEqual([true]))
   await couch.request({ method: 'PUT', db: db.name, path: '_security', body: { members: { roles: ['_admin'] } } })
@@ -84,7 +84,7 @@ test('a change of _security alone does not make an index stale', async () => {
   await eventually(() => expect(rows(db.name)).toMatchObject([{ lag_changes: 0, lag_seconds: 0 }]))
 })
 
-test('autoupdate false, a design document without views, and a language that the server lacks are left alone', async () => {
+test('autoupdate false, a design document without views, and an unsupported language are not built', async () => {
   const { couch, fill, tell, rows, indexes } = start()
   const db = await fill(3, { one: map })
   await putDdoc(couch, db.name, 'off', { autoupdate: false, views: { x: { map } } })
@@ -94,14 +94,14 @@ test('autoupdate false, a design document without views, and a language that the
   tell(db.name)
   await eventually(() => {
     expect(rows(db.name)).toMatchObject([{ ddoc: '_design/one', lag_seconds: 0 }])
-    expect(indexes.counts()).toMatchObject({ fresh: 1, queued: 0 }) // what was found this very moment has no lag either
+    expect(indexes.counts()).toMatchObject({ fresh: 1, queued: 0 }) // an index found just now has no lag either
   })
   expect(await pendingIn(couch, db.name, 'off')).toBeGreaterThan(0)
   expect(await pendingIn(couch, db.name, 'noviews')).toBeGreaterThan(0)
   expect(indexes.counts()).toMatchObject({ behind: 0, failing: 0 })
 })
 
-test('Mango’s indexes are kept, too', async () => {
+test('Mango indexes are built, too', async () => {
   const { couch, fill, tell, fresh } = start()
   const db = await fill(3, {})
   await couch.request({
@@ -112,7 +112,7 @@ test('Mango’s indexes are kept, too', async () => {
   expect(await pendingIn(couch, db.name, 'mango')).toBe(0)
 })
 
-test('in a partitioned database all shards of an index are built, and what goes wrong in any is told in words', async () => {
+test('all shards of an index in a partitioned database are built, and any shard’s error is reported', async () => {
   const { couch, tell, fresh, rows, prefix } = start()
   await couch.request({ method: 'PUT', db: prefix, query: { partitioned: true, q: 4 } })
   const bulk = (count: number) =>
@@ -134,7 +134,7 @@ test('in a partitioned database all shards of an index are built, and what goes 
   )
 }, 40_000)
 
-test('ignored databases are left alone, by name or glob, also from now on', async () => {
+test('ignored databases are not built, by name or glob, also after a change of the setting', async () => {
   const { couch, fill, tell, rows, fresh, indexes } = start()
   const [one, other] = [await fill(3, { one: map }), await fill(3, { one: map })]
   tell(one.name)
@@ -153,7 +153,7 @@ test('ignored databases are left alone, by name or glob, also from now on', asyn
   await eventually(() => expect([fresh(one.name), fresh(other.name)]).toEqual([[true], [true]]))
 })
 
-test('what is ignored while it is looked at and built, and has changed meanwhile, is not taken up again', async () => {
+test('a changed database that becomes ignored during its check and build is not built again', async () => {
   const { couch, fill, tell, rows, fresh, indexes } = start()
   const [one, other] = [await fill(100, { slow: slowMap(50) }), await fill(3, { one: map })]
   tell(one.name)
@@ -164,11 +164,11 @@ test('what is ignored while it is looked at and built, and has changed meanwhile
   indexes.change({ ...settings, ignore: [one.name] })
   await eventually(() => expect([rows(one.name), indexes.counts().building]).toEqual([[], 0]))
   tell(other.name)
-  await eventually(() => expect(fresh(other.name)).toEqual([true])) // it came after
+  await eventually(() => expect(fresh(other.name)).toEqual([true])) // the new setting came later
   expect(rows(one.name)).toEqual([])
 })
 
-test('the builds of a database that is deleted end with it', async () => {
+test('the builds of a deleted database end', async () => {
   const { couch, fill, tell, rows, indexes } = start()
   const db = await fill(100, { slow: slowMap(50) })
   tell(db.name)
@@ -178,7 +178,7 @@ test('the builds of a database that is deleted end with it', async () => {
   await eventually(() => expect([rows(db.name), indexes.counts().building]).toEqual([[], 0]))
 })
 
-test('a deletion that nobody tells ends them, too', async () => {
+test('a deletion without an event ends builds, too', async () => {
   const { couch, fill, tell, rows, indexes } = start()
   const db = await fill(100, { slow: slowMap(50) })
   tell(db.name)
@@ -190,7 +190,7 @@ test('a deletion that nobody tells ends them, too', async () => {
 test.each([
   [2, 0],
   [0, 2],
-])('never more builds than channels, %i and %i, and each has its turn', async (batch, incremental) => {
+])('builds never exceed the channels, %i and %i, and each database gets its turn', async (batch, incremental) => {
   const { couch, fill, tell, fresh, indexes, prefix } = start({
     settings: { batch_channels: batch, incremental_channels: incremental, delay: 0 },
   })
@@ -211,7 +211,7 @@ test.each([
   expect(Math.max(...seen)).toBeGreaterThan(0)
 })
 
-test('however often it changes, one request waits at an index that is being built', async () => {
+test('an index in a build has one waiting request, for any number of changes', async () => {
   const { couch, fill, tell, fresh } = start()
   const db = await fill(60, { slow: slowMap(30) })
   let most = 0
@@ -228,10 +228,10 @@ test('however often it changes, one request waits at an index that is being buil
   )
   tell(db.name)
   await eventually(() => expect(fresh(db.name)).toEqual([true]))
-  expect(most).toBeLessThanOrEqual(2) // one for each of its two shards
+  expect(most).toBeLessThanOrEqual(2) // one for each of two shards
 })
 
-test('a function that does not end is told in words, holds up nobody, and is forgiven when it is mended', async () => {
+test('an endless map function is reported in words, delays no other, and is retried after its repair', async () => {
   const { couch, fill, tell, rows, fresh, indexes } = start()
   const db = await fill(5, { bad: endlessMap, good: map })
   await couch.db(db.name).put({ _id: 'bad' })

@@ -1,4 +1,4 @@
-/** What becomes of builds when workers, CouchDB or the sidecar itself come and go. */
+/** Builds when workers, CouchDB or the sidecar itself start and stop. */
 import { expect, test } from 'vitest'
 import { readIndexerTasks } from '../../sidecar/indexes/indexer-tasks.ts'
 import { createNamePartition } from '../../sidecar/workers/name-partition.ts'
@@ -9,7 +9,7 @@ import { fill, map, onlyBeginningWith, pendingIn, slowMap, startIndexes, useQuie
 
 const { server, start } = useQuietServer()
 
-test('two workers share the databases: each index is built by one of them', async () => {
+test('two workers share the databases, and one of them builds each index', async () => {
   const prefix = uniqueName('i')
   const half = (rest: number) => ({
     ...onlyBeginningWith(prefix),
@@ -25,7 +25,7 @@ test('two workers share the databases: each index is built by one of them', asyn
   })
 })
 
-test('a worker that leaves is followed at once by those that stay', async () => {
+test('remaining workers take over at once from a leaving worker', async () => {
   const prefix = uniqueName('i')
   const control = (await fill(createTestCouch({ url: server().url }), 0, {}, prefix)).name
   const database = createTestCouch({ url: server().url }).db(control)
@@ -62,7 +62,7 @@ test('a worker that leaves is followed at once by those that stay', async () => 
   })
 })
 
-test('CouchDB killed while it builds: the index is brought to its end when it is back', async () => {
+test('an index continues to its end after CouchDB is killed during its build', async () => {
   const { couch, fill, tell, rows, fresh } = start()
   const db = await fill(100, { slow: slowMap(20) })
   tell(db.name)
@@ -74,7 +74,7 @@ test('CouchDB killed while it builds: the index is brought to its end when it is
   expect(await pendingIn(couch, db.name, 'slow')).toBe(0)
 }, 100_000)
 
-test('told to stop it stops at once, and CouchDB builds on', async () => {
+test('the indexer stops at once, and CouchDB continues its build', async () => {
   const { couch, fill, tell, rows, indexes, stop } = start()
   const db = await fill(200, { slow: slowMap(20) })
   tell(db.name)

@@ -2,7 +2,7 @@ import { describe, expect, it, test } from 'vitest'
 import { decide, type Decision, type Job, type Situation } from '../../sidecar/indexes/decide.ts'
 
 const NOW = 1_000_000
-/** As the defaults are. */
+/** The situation with the default settings. */
 const usual: Situation = {
   ...{ job: undefined, seq: 5000, active: 0, batch: 20, total: 100 },
   ...{ maxIncrementalUpdates: 1000, batchSize: 1, delayMs: 5000, now: NOW },
@@ -15,8 +15,8 @@ const start: Decision = { kind: 'start' }
 const full: Decision = { kind: 'full' }
 const wait = (ms: number): Decision => ({ kind: 'wait', ms })
 
-/** `ken_server:should_start_job/2`, row by row: its `true` is `start`, its `false` one of the others. */
-describe('the table of the original', () => {
+/** `ken_server:should_start_job/2`, row by row: its `true` is `start`, and its `false` is one of the others. */
+describe('the decision table of CouchDB’s ken', () => {
   it.each<[string, Partial<Situation>, Decision]>([
     ['never built, a batch channel is free', { active: 19 }, start],
     ['never built, only incremental channels are free, little behind', { active: 20, lag: lag(999) }, start],
@@ -39,19 +39,19 @@ describe('the table of the original', () => {
   })
 })
 
-test('what is where its database is, is left alone, however long ago that was', async () => {
+test('an index at the sequence of its database is not built at any age', async () => {
   for (const idleMs of [0, 5001, 1e9])
     expect(await decide({ ...usual, job: idle(5000, idleMs) })).toEqual({ kind: 'fresh' })
 })
 
-test('after a failure it waits its time, however much changes meanwhile, and then it is tried, though nothing has', async () => {
+test('after a failure an index waits its time despite new changes, and is then retried without any', async () => {
   const failed = { ...idle(5000, 1000), notBefore: NOW + 4000 }
   expect(await decide({ ...usual, job: failed })).toEqual(wait(4000))
   expect(await decide({ ...usual, job: failed, seq: 9000 })).toEqual(wait(4000))
   expect(await decide({ ...usual, job: failed, now: NOW + 4001 })).toEqual(start)
 })
 
-test('without channels nothing is built', async () => {
+test('no index is built without channels', async () => {
   const none = { ...usual, batch: 0, total: 0 }
   for (const job of [undefined, idle(0, 0), idle(4999, 60_000)]) expect(await decide({ ...none, job })).toEqual(full)
 })

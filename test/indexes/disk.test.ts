@@ -8,14 +8,14 @@ import { answerOf } from '../support/answers.ts'
 
 const config = (folders: Record<string, string>) => refuse(200, folders as unknown as { error: string; reason: string })
 
-/** A client of a server that says this about its folders. */
+/** A client of a server that reports this configuration of its folders. */
 async function couchWith(fault: ReturnType<typeof config>) {
   const proxy = await startFaultyProxy()
   proxy.plan(({ path }) => (path === '/_node/_local/_config/couchdb' ? fault : undefined))
   return createTestCouch({ url: proxy.url })
 }
 
-test('a server on this machine has the free bytes of the disk of its indexes', async () => {
+test('a server on this machine reports the free bytes of its index disk', async () => {
   needs('node endpoints')
   if (serverKind() !== 'binary') skipFor('the server of these tests may keep its files elsewhere')
   const couch = createTestCouch()
@@ -24,7 +24,7 @@ test('a server on this machine has the free bytes of the disk of its indexes', a
   })
   const { blocks, bfree, bavail, bsize } = await statfs(folder!)
   const disk = await freeDisk(couch)
-  const moved = 1e9 // others write, too
+  const moved = 1e9 // other processes write, too
   expect(Math.abs(disk!.totalBytes - (blocks - bfree + bavail) * bsize)).toBeLessThan(moved)
   expect(Math.abs(disk!.freeBytes - bavail * bsize)).toBeLessThan(moved)
   expect(disk!.freeBytes).toBeGreaterThan(0)
@@ -36,10 +36,10 @@ test.each([
   ['has a folder that is something else here', config({ database_dir: '/', view_index_dir: '/' })],
   ['has folders that depend on where it was started', config({ database_dir: './data', view_index_dir: './data' })],
   ['does not let us ask', refuse(403)],
-])('nothing is known of a server that %s', async (_, fault) => {
+])('the free disk is unknown for a server that %s', async (_, fault) => {
   expect(await freeDisk(await couchWith(fault))).toBeUndefined()
 })
 
-test('nothing is known of a server on another machine, and it is not asked', async () => {
+test('the free disk is unknown for a server on another machine, without a request', async () => {
   expect(await freeDisk({ ...createTestCouch(), url: 'http://db.example.com:5984' })).toBeUndefined()
 })

@@ -5,8 +5,8 @@ import { pass, refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { fill, map, onlyBeginningWith, putDdoc, settings, startIndexes, startQuietServer, write } from './rig.ts'
 
 /**
- * No server of full text runs here: one that answers as they do, in front of the real CouchDB. That one is quiet: its own
- * ken would ask for Clouseau, of which a CouchDB without a node name dies.
+ * No full-text server runs here. A stub that answers as one does stands in front of the real CouchDB. That CouchDB has
+ * its ken off: its ken would call Clouseau, and a CouchDB without a node name crashes then.
  */
 async function startWithFullText() {
   needs('private server')
@@ -15,7 +15,7 @@ async function startWithFullText() {
   return { server, proxy: await startFaultyProxy(server.url) }
 }
 
-test('indexes of full text are built where the server has them, one by one, and asked how far they are', async () => {
+test('full-text indexes are built one by one where the server has them, and their lag is read', async () => {
   const { server, proxy } = await startWithFullText()
   const welcome = { couchdb: 'Welcome', version: '3.5.0', features: ['search', 'nouveau'] }
   const reached = new Map<string, number>()
@@ -54,7 +54,7 @@ test('indexes of full text are built where the server has them, one by one, and 
   expect(indexes.counts().built).toBe(3)
 })
 
-test('a server that loses its full text, and a node that becomes a cluster, are noticed, whatever is under way', async () => {
+test('the indexer detects lost full text and a node that joins a cluster, also during builds', async () => {
   const { server, proxy } = await startWithFullText()
   const welcome = (features: string[]) => refuse(200, { couchdb: 'Welcome', version: '3.5.0', features } as never)
   const search = refuse(200, { search_index: { pending_seq: 1e9 }, rows: [] } as never)
@@ -90,6 +90,6 @@ test('a server that loses its full text, and a node that becomes a cluster, are 
   indexes.change(settings)
   await eventually(() => {
     tell(db.name)
-    expect(asked(`/${db.name}/_shards/`)).toBeGreaterThan(0) // copies are asked one by one
+    expect(asked(`/${db.name}/_shards/`)).toBeGreaterThan(0) // copies are read one by one
   })
 })

@@ -13,11 +13,11 @@ const everything = {
   nouveau: { lucene: fullText },
 }
 
-test('all views are one index, asked by any of them but the library; of full text each is one', () => {
+test('all views form one index, read through any view except the library; each full-text index is separate', () => {
   expect(named(everything)).toEqual(['view one', 'search text', 'search more', 'nouveau lucene'])
 })
 
-test('of kinds that the server has not there are none', () => {
+test('index kinds that the server lacks give no index', () => {
   expect(named(everything, ['view'])).toEqual(['view one'])
 })
 
@@ -31,7 +31,7 @@ test.each<[unknown, string[]]>([
   [{ views: 'false', indexes: null }, ['view one', 'search text', 'search more', 'nouveau lucene']],
   ['false', ['view one', 'search text', 'search more', 'nouveau lucene']],
   [null, ['view one', 'search text', 'search more', 'nouveau lucene']],
-])('autoupdate %j', (autoupdate, expected) => {
+])('autoupdate %j selects the right indexes', (autoupdate, expected) => {
   expect(named({ ...everything, autoupdate })).toEqual(expected)
 })
 
@@ -45,7 +45,7 @@ test.each<[string, object]>([
   expect(named(ddoc)).toEqual([])
 })
 
-test('Mango’s are views', () => {
+test('Mango indexes are views', () => {
   const mango = { language: 'query', views: { byA: { map: { fields: { a: 'asc' } }, reduce: '_count', options: {} } } }
   expect(named(mango)).toEqual(['view byA'])
 })

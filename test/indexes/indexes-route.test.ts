@@ -34,7 +34,7 @@ const { username, password } = new URL(couchUrl())
 const basic = (user: string, word: string) => `Basic ${Buffer.from(`${user}:${word}`).toString('base64')}`
 const admin = { authorization: basic(username, password) }
 
-test('an admin sees how far each index is, those in trouble first, and what the others have noted', async () => {
+test('an admin sees the lag of each index, failed ones first, and the notes of other workers', async () => {
   const response = await start().request('/_indexes', { headers: admin })
   const answer = (await response.json()) as { rows: { db_name: string; worker: string }[] }
   expect(answer).toMatchObject({ worker: 'one', ken: 'on', paused: null, indexes: 3 })
@@ -52,13 +52,13 @@ test.each([
   ['fresh', ['fresh']],
   ['userdb-*', ['userdb-1', 'userdb-2']],
   ['nothing', []],
-])('?database=%s', async (database, expected) => {
+])('the route filters by ?database=%s', async (database, expected) => {
   const response = await start().request(`/_indexes?database=${database}`, { headers: admin })
   const { rows } = (await response.json()) as { rows: { db_name: string }[] }
   expect(rows.map(({ db_name }) => db_name)).toEqual(expected)
 })
 
-test('nobody else sees anything, and there is nothing to write', async () => {
+test('other users see no index, and the route accepts no write', async () => {
   const app = start()
   expect((await app.request('/_indexes')).status).toBe(401)
   const users = createTestCouch().db('_users')

@@ -6,7 +6,7 @@ import { keepNotes, readNotes } from '../../sidecar/indexes/notes.ts'
 import { freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 
-/** Ten seconds are twenty milliseconds. */
+/** Runs faster: 10 s take 20 ms. */
 const clock: Clock = { ...systemClock, sleep: (ms, signal) => systemClock.sleep(ms / 500, signal) }
 const index = { database: 'orders', ddoc: '_design/sales', kind: 'view', name: 'by_total', rev: '1-a' } as const
 
@@ -25,7 +25,7 @@ async function start(entries: Entry[]) {
   return { read: () => readNotes(database, ['one', 'nobody'], signal), database, stop }
 }
 
-test('what has been behind for a while is noted, and that it is no longer', async () => {
+test('a note records an index that is stale for a while, and its recovery', async () => {
   const late = new Entry(index, Date.now() - 60_000)
   const { read } = await start([late, new Entry({ ...index, database: 'new' }, Date.now())])
   await eventually(async () =>
@@ -35,7 +35,7 @@ test('what has been behind for a while is noted, and that it is no longer', asyn
   await eventually(async () => expect(await read()).toMatchObject([{ indexes: 2, behind: [] }]))
 })
 
-test('nothing is written while nothing changes', async () => {
+test('no note is written while nothing changes', async () => {
   const fresh = new Entry(index, Date.now())
   fresh.confirm(Date.now(), undefined)
   const { read, database } = await start([fresh])

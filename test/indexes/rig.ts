@@ -20,7 +20,7 @@ import {
 import { findCouchBinary } from '../support/couchdb-binary.ts'
 import { answerOf } from '../support/answers.ts'
 
-/** The defaults, but for the disk of whoever runs the tests. */
+/** The defaults, except for the disk of the test machine. */
 export const settings: KenSettings = {
   ...(Object.fromEntries(
     Object.entries(liveSettings.ken).map(([key, setting]) => [key, setting.default]),
@@ -29,20 +29,20 @@ export const settings: KenSettings = {
 }
 
 interface RigOptions extends Partial<Omit<IndexesOptions, 'couch' | 'settings'>> {
-  /** Of the server. Default: that of this run. */
+  /** URL of the server. Default: the server of this run. */
   readonly url?: string
-  /** By which it is reached; default the same. */
+  /** URL at which the indexer reaches the server. Default: the same. */
   readonly by?: string
   readonly settings?: Partial<KenSettings>
 }
 
-/** Other tests have databases, too. */
+/** Selects the databases of this test: other tests have databases, too. */
 export const onlyBeginningWith = (prefix: string): NamePartition => ({
   ...undivided,
   isOurs: (name) => name.startsWith(prefix),
 })
 
-/** Runs until the end of the test. */
+/** Runs the indexer until the end of the test. */
 export function startIndexes({ url = couchUrl(), by = url, settings: own = {}, ...options }: RigOptions = {}) {
   const log = pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' })
   const couch = createTestCouch({ url })
@@ -66,13 +66,13 @@ export function startIndexes({ url = couchUrl(), by = url, settings: own = {}, .
     ...{ couch, events, indexes, stop, rows },
     tell: (database: string, what: 'created' | 'updated' | 'deleted' = 'updated') =>
       events.channel(`database:${what}`)?.publish({ database, account: '_admin' }),
-    /** Of those that are kept; whether each is fresh. */
+    /** For each index of the database, whether it is up to date. */
     fresh: (database: string) =>
       [...indexes.entries()].filter(({ index }) => index.database === database).map(({ isFresh }) => isFresh),
   }
 }
 
-/** A server that leaves its indexes alone, and forgets soon about functions that do not end. */
+/** A server that builds no index itself and soon forgets about endless functions. */
 export async function startQuietServer() {
   const server = await startPrivateCouch()
   const couch = createCouch({ url: server.url })
@@ -83,7 +83,7 @@ export async function startQuietServer() {
   return server
 }
 
-/** One for all tests of a file, which are skipped where there can be none. */
+/** One server for all tests of a file. The tests are skipped if it cannot run. */
 export function useQuietServer() {
   let server: PrivateCouch
   beforeAll(async () => {
@@ -94,7 +94,7 @@ export function useQuietServer() {
 
   return {
     server: () => server,
-    /** An indexer of what begins alike. */
+    /** An indexer of the databases with one prefix. */
     start: (options: RigOptions = {}) => {
       const prefix = uniqueName('i')
       const rig = startIndexes({ url: server.url, partition: onlyBeginningWith(prefix), ...options })
@@ -118,18 +118,18 @@ export const configure = (couch: Couch, section: string, key: string, value: str
     })
     .catch(ignoreText)
 
-/** The answer is a text, and no document. */
+/** The answer is text, not a document. */
 const ignoreText = (thrown: unknown) => {
   if ((thrown as { code?: string }).code !== 'garbled') throw thrown
 }
 
 export const map = 'function (doc) { emit(doc._id) }'
-/** Takes so long for each document. */
+/** A map function that takes this long for each document. */
 export const slowMap = (ms: number) =>
   `function (doc) { var until = Date.now() + ${ms}; while (Date.now() < until) {} emit(doc._id) }`
 export const endlessMap = 'function (doc) { if (doc._id.indexOf("bad") === 0) for (;;) {} emit(doc._id) }'
 
-/** A new database with documents and design documents of these maps. */
+/** A new database with documents, and a design document for each of these maps. */
 export async function fill(
   couch: Couch,
   documents: number,
@@ -151,11 +151,11 @@ export async function putDdoc(couch: Couch, database: string, name: string, fiel
   await couch.db(database).put({ ...fields, _id: `_design/${name}`, ...(current && { _rev: current._rev }) })
 }
 
-/** What the server says of an index. */
+/** The server's state of an index. */
 export const pendingIn = async (couch: Couch, database: string, name: string) =>
   (await readViewIndex(couch, database, `_design/${name}`)).pending
 
-/** On each node of a cluster. */
+/** Sets the value on each node of a cluster. */
 export async function configureAll(couch: Couch, section: string, key: string, value: string) {
   const { cluster_nodes } = await answerOf<{ cluster_nodes: string[] }>(couch, { path: '_membership' })
   for (const node of cluster_nodes) await configure(couch, section, key, value, node)

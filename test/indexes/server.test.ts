@@ -1,4 +1,4 @@
-/** How the server's own doings are minded. */
+/** The indexer and the server's own activities. */
 import { expect, onTestFinished, test } from 'vitest'
 import { systemClock, type Clock } from '../../sidecar/core/clock.ts'
 import { createTestCouch, freshDb, needs, startPrivateCouch } from '../support/couchdb.ts'
@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.ts'
 import { delay, refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { configure, fill, map, onlyBeginningWith, pendingIn, putDdoc, settings, startIndexes, write } from './rig.ts'
 
-test('a server that builds indexes itself is known, and what it leaves for a minute is built at once', async () => {
+test('a server’s own index builder is detected, and indexes that stay stale for a minute are built', async () => {
   needs('private server')
   const server = await startPrivateCouch()
   onTestFinished(() => server.stop())
@@ -21,11 +21,11 @@ test('a server that builds indexes itself is known, and what it leaves for a min
   }
   await configure(couch, 'ken', 'batch_channels', '0')
   await configure(couch, 'ken', 'incremental_channels', '0')
-  indexes.change({ ...settings, delay: 1 }) // looks again at once
+  indexes.change({ ...settings, delay: 1 }) // sweeps again at once
   await eventually(() => expect(indexes.counts().serversKen).toBe('off'))
 })
 
-test('any server: an index is built when its database has changed', async () => {
+test('an index is built after a change of its database, on any server', async () => {
   const { tell, fresh } = startIndexes({ partition: onlyBeginningWith('any') })
   const db = await freshDb('any')
   const couch = createTestCouch()
@@ -38,14 +38,14 @@ test('any server: an index is built when its database has changed', async () => 
   await eventually(() => expect(fresh(db.name)).toEqual([true]))
 })
 
-/** A minute is a second, if it is sixty times as fast. */
+/** Runs faster by this factor: at 60, a minute is a second. */
 const fastClock = (times: number): Clock => ({
   now: () => systemClock.now(),
   ticks: () => systemClock.ticks() * times,
   sleep: (ms, signal) => systemClock.sleep(ms / times, signal),
 })
 
-test('where its disk is full nothing is begun, and that is told, until it has room again', async () => {
+test('a full disk stops new builds, with a report, until it has room', async () => {
   const proxy = await startFaultyProxy()
   const options = { by: proxy.url, partition: onlyBeginningWith('full'), clock: fastClock(60) }
   const { tell, fresh, indexes, couch } = startIndexes(options)
@@ -66,12 +66,12 @@ test('where its disk is full nothing is begun, and that is told, until it has ro
   expect(indexes.counts().paused).toBeUndefined()
 })
 
-test('where its disk is seen to be nearly full nothing is begun, until less is asked for', async () => {
+test('a nearly full disk stops new builds until the required space is lowered', async () => {
   needs('private server')
   const server = await startPrivateCouch()
   onTestFinished(() => server.stop())
   const { couch, tell, fresh, indexes } = startIndexes({ url: server.url, settings: { min_free_disk: 100 } })
-  await eventually(() => expect(indexes.counts().paused).toMatch(/^\d+\.\d % of the disk are free, fewer than 100$/))
+  await eventually(() => expect(indexes.counts().paused).toMatch(/^\d+\.\d % of the disk is free, less than 100$/))
   await configure(couch, 'ken', 'batch_channels', '0')
   await configure(couch, 'ken', 'incremental_channels', '0')
   const db = await fill(couch, 3, { one: map })
@@ -82,7 +82,7 @@ test('where its disk is seen to be nearly full nothing is begun, until less is a
   await eventually(() => expect(fresh(db.name)).toEqual([true]))
 })
 
-test('a slow server is given fewer builds at once, and as many as before when it is quick again', async () => {
+test('a slow server gets fewer builds at once, and the full number when it is fast again', async () => {
   const proxy = await startFaultyProxy()
   const options = { by: proxy.url, partition: onlyBeginningWith('slow'), clock: fastClock(10) }
   const { tell, fresh, indexes, couch } = startIndexes(options)
@@ -106,7 +106,7 @@ test('a slow server is given fewer builds at once, and as many as before when it
   })
 })
 
-test('a server that cannot be reached is asked again, and nothing is lost meanwhile', async () => {
+test('an unreachable server is retried without losing a build', async () => {
   const proxy = await startFaultyProxy()
   const options = { by: proxy.url, partition: onlyBeginningWith('away'), clock: fastClock(60) }
   const { tell, fresh, couch } = startIndexes(options)
@@ -122,13 +122,13 @@ test('a server that cannot be reached is asked again, and nothing is lost meanwh
   await eventually(() => expect(fresh(db.name)).toEqual([true]))
 })
 
-test('a database that is made again while it is found to be gone is looked at again', async () => {
+test('a database created again while its deletion is found is indexed again', async () => {
   const proxy = await startFaultyProxy()
   const db = await freshDb('again')
   await putDdoc(createTestCouch(), db.name, 'one', { views: { one: { map } } })
   const { tell, fresh, indexes } = startIndexes({ by: proxy.url, partition: onlyBeginningWith('again') })
   await eventually(() => expect(proxy.requests.some(({ path }) => path.includes('_dbs_info'))).toBe(true))
-  await eventually(() => expect(fresh(db.name)).toEqual([true])) // so no sweep is to come for a minute
+  await eventually(() => expect(fresh(db.name)).toEqual([true])) // so that no sweep follows for a minute
   indexes.setLimit(1)
   let goOn = () => {}
   const held = new Promise<void>((resolve) => (goOn = resolve))
@@ -146,7 +146,7 @@ test('a database that is made again while it is found to be gone is looked at ag
   await eventually(() => expect(fresh(db.name)).toEqual([true]))
 })
 
-test('a server that shows nothing of its nodes has its indexes built all the same', async () => {
+test('a server that hides its nodes gets its indexes built', async () => {
   const proxy = await startFaultyProxy()
   proxy.plan(({ path }) => (/^\/_(membership|node|active_tasks)/.test(path) ? refuse(403) : undefined))
   const { tell, fresh, couch, indexes } = startIndexes({ by: proxy.url, partition: onlyBeginningWith('hidden') })
@@ -157,7 +157,7 @@ test('a server that shows nothing of its nodes has its indexes built all the sam
   expect(indexes.counts().serversKen).toBe('unknown')
 })
 
-test('a server that knows nobody, or is not there, is not asked for each of thousands of databases', async () => {
+test('a server that rejects the login or is down gets no request for each of thousands of databases', async () => {
   const proxy = await startFaultyProxy()
   proxy.plan(({ path }) => (path.includes('/_all_docs') ? refuse(401) : undefined))
   const { indexes } = startIndexes({ by: proxy.url, partition: onlyBeginningWith('none'), clock: fastClock(10) })
@@ -165,7 +165,7 @@ test('a server that knows nobody, or is not there, is not asked for each of thou
   const looks = () => proxy.requests.filter(({ path }) => path.includes('/_all_docs')).length
   await eventually(() => expect(looks()).toBeGreaterThan(0))
   const began = Date.now()
-  await eventually(() => expect(looks()).toBeGreaterThan(100)) // twenty at a time, and half a second between them
+  await eventually(() => expect(looks()).toBeGreaterThan(100)) // twenty at a time, with half a second between them
   expect(Date.now() - began).toBeGreaterThan(1500)
   proxy.plan(() => undefined) // there are none of them
   await eventually(() => expect(indexes.counts()).toMatchObject({ queued: 0, resubmitted: 0, databases: 0 }), {
@@ -173,7 +173,7 @@ test('a server that knows nobody, or is not there, is not asked for each of thou
   })
 })
 
-test('while nothing changes it asks for the list of databases and where they are, and writes nothing', async () => {
+test('an idle indexer lists the databases and their sequences and writes nothing', async () => {
   const proxy = await startFaultyProxy()
   const options = { by: proxy.url, partition: onlyBeginningWith('idle'), clock: fastClock(120) }
   const { fresh, couch } = startIndexes(options)
@@ -189,7 +189,7 @@ test('while nothing changes it asks for the list of databases and where they are
   expect([...new Set(seen)].filter((request) => !allowed.includes(request))).toEqual([])
 }, 40_000)
 
-test('the setters return the value that was, and refuse what the original refuses', () => {
+test('the setters return the previous value and reject what CouchDB’s ken rejects', () => {
   const { indexes } = startIndexes({ partition: onlyBeginningWith('none') })
   const setLimit = (value: number) => indexes.setLimit(value)
   const setBatchSize = (value: number) => indexes.setBatchSize(value)

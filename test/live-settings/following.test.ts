@@ -14,7 +14,7 @@ import {
 import { createManualClock } from '../support/manual-clock.ts'
 import { createLiveBehindProxy, defaults, isFeed, isLook, set, startLive } from './rig.ts'
 
-const MINUTE_MS = 60_000 // with its jitter, as the rig has it
+const MINUTE_MS = 60_000 // with the jitter of the rig
 
 test.each<[string, Fault]>([
   ['refused', refuse(500)],
@@ -22,7 +22,7 @@ test.each<[string, Fault]>([
   ['cut in the middle of a row', cutAfterBytes(30)],
   ['garbled', inject('<html>502 Bad Gateway</html>\n')],
   ['cut into single bytes', inPieces(1)],
-])('a feed that is %s loses no change', async (_, fault) => {
+])('a feed that is %s loses no setting', async (_, fault) => {
   const { db, proxy, start, now } = await createLiveBehindProxy()
   await set(db, { max_event_delay: 50 })
   for (let times = 0; times < 3; times++) proxy.next(fault, isFeed)
@@ -35,7 +35,7 @@ test.each<[string, Fault]>([
   }
 })
 
-test('what is set while CouchDB is away holds when it is back', async () => {
+test('a setting written while CouchDB is down applies after its return', async () => {
   const { db, proxy, start, now } = await createLiveBehindProxy()
   await set(db, { max_event_delay: 50 })
   await start()
@@ -46,7 +46,7 @@ test('what is set while CouchDB is away holds when it is back', async () => {
   await eventually(() => expect(now()).toEqual({ ...defaults, max_event_delay: 60 }))
 })
 
-test('a CouchDB that is away at the start is waited for, and nothing is taken for known', async () => {
+test('the start waits for a CouchDB that is down and assumes no setting', async () => {
   const { db, proxy, live, signal, start, now } = await createLiveBehindProxy()
   await set(db, { update_db: false })
   await proxy.down()
@@ -63,7 +63,7 @@ test('a CouchDB that is away at the start is waited for, and nothing is taken fo
   await live.whenKnown(signal)
 })
 
-test('of a database that is not there it is known that nothing is set; made, it is followed', async () => {
+test('a missing database has no settings, and its feed starts once it is created', async () => {
   const { db, start, now } = await createLiveBehindProxy()
   await deleteDb(db.name)
   await start()
@@ -73,7 +73,7 @@ test('of a database that is not there it is known that nothing is set; made, it 
   await eventually(() => expect(now()).toEqual({ ...defaults, max_event_delay: 50 }))
 })
 
-test('settings outlive their database, until it is made again without them', async () => {
+test('settings outlive their database until it is created again without them', async () => {
   const clock = createManualClock()
   const { db, looks, start, now } = await createLiveBehindProxy(clock)
   await set(db, { max_event_delay: 50 })
@@ -92,7 +92,7 @@ test('settings outlive their database, until it is made again without them', asy
   })
 })
 
-test('the feed of a database that was made again is followed', async () => {
+test('a database created again is followed', async () => {
   needs('database identity')
   const { db, now } = await startLive()
   await set(db, { max_event_delay: 50 })
@@ -103,7 +103,7 @@ test('the feed of a database that was made again is followed', async () => {
   await eventually(() => expect(now()).toEqual({ ...defaults, max_event_delay: 60 }))
 })
 
-/** Settings that were looked at when the feed had its row, and have nothing more to do. */
+/** Settings that were read after the feed row and need no further read. */
 async function startIdle() {
   const clock = createManualClock()
   const rig = await createLiveBehindProxy(clock)
@@ -115,7 +115,7 @@ async function startIdle() {
   return { ...rig, clock, idle }
 }
 
-test('idle, it looks once a minute, and keeps its one feed', async () => {
+test('idle settings are read once a minute, with one open feed', async () => {
   const { proxy, clock, looks, idle } = await startIdle()
   for (let minute = 1; minute <= 5; minute++) {
     const before = looks()
@@ -127,7 +127,7 @@ test('idle, it looks once a minute, and keeps its one feed', async () => {
   expect(proxy.requests.filter(isFeed)).toHaveLength(1)
 })
 
-test('changes of other documents are none of its business', async () => {
+test('changes of other documents cause no read', async () => {
   const { db, looks, now } = await startIdle()
   const before = looks()
   for (let i = 0; i < 20; i++) await db.put({ _id: `device-${i}` })
@@ -150,9 +150,9 @@ test('what the feed does not tell is found within a minute', async () => {
 })
 
 test.each([
-  ['at most every quarter of a minute', 503, 15_000],
-  ['every half a minute where a person has to mend it', 403, 30_000],
-])('what it may not look at is asked for again %s, and what was set holds', async (_, status, pauseMs) => {
+  ['at most every 15 s', 503, 15_000],
+  ['every 30 s if an operator must fix the cause', 403, 30_000],
+])('a refused read is repeated %s, and earlier settings stay in force', async (_, status, pauseMs) => {
   const { proxy, clock, looks, idle, now } = await startIdle()
   proxy.plan((request) => (isLook(request) ? refuse(status) : undefined))
   await clock.advance(MINUTE_MS)
@@ -171,10 +171,10 @@ test.each([
 })
 
 test.each<[string, (request: SeenRequest) => boolean]>([
-  ['a look', isLook],
+  ['a read', isLook],
   ['the feed', isFeed],
   ['everything', () => true],
-])('it ends at once, also while %s has no answer', async (_, hangs) => {
+])('the settings stop at once, also while %s has no answer', async (_, hangs) => {
   const { proxy, live, stop } = await createLiveBehindProxy()
   proxy.plan((request) => (hangs(request) ? silence : undefined))
   const ending = new AbortController()
@@ -185,7 +185,7 @@ test.each<[string, (request: SeenRequest) => boolean]>([
   await stop()
 })
 
-test('it is run once only, and not at all after its end', async () => {
+test('the settings run once and cannot start after their end', async () => {
   const { live, start, stop, proxy } = await createLiveBehindProxy()
   await start()
   await expect(live.run(new AbortController().signal)).rejects.toThrow('started twice')

@@ -7,8 +7,8 @@ import { renderLiveSettings } from '../../tools/render-live-settings.ts'
 const page = new URL('../../docs/live-settings.md', import.meta.url).pathname
 const TABLES = /(?<=<!-- made from ddocs\/lib\/live-settings.ts.*-->\n)[^]*(?=<!-- end of the tables -->)/
 
-/** With `--update` it brings the page up to date. */
-test('docs/live-settings.md shows the live settings as they are', async () => {
+/** With `--update` the test rewrites the page. */
+test('docs/live-settings.md lists the current live settings', async () => {
   const written = await readFile(page, 'utf8')
   expect(written).toMatch(TABLES)
   const text = written.replace(TABLES, () => `\n${renderLiveSettings()}\n\n`)
@@ -16,7 +16,7 @@ test('docs/live-settings.md shows the live settings as they are', async () => {
   await expect(formatted).toMatchFileSnapshot(page)
 })
 
-test('the examples of the page are taken and refused as it says', async () => {
+test('the guard accepts and refuses the examples of the page as stated', async () => {
   const written = await readFile(page, 'utf8')
   const examples = [...written.matchAll(/-X PUT \S+\/control\/(\S+) -d '(.+)'/g)]
   const faults = examples.map(([, _id, json]) => settingsFaults({ _id, ...(JSON.parse(json!) as object) }))

@@ -4,7 +4,7 @@ import { freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { createLive, defaults, ERROR, INFO, set, startLive, WARN } from './rig.ts'
 
-test('a part has its defaults, then what its document says, and its defaults again when that is deleted', async () => {
+test('a part has its defaults, then its document’s values, then its defaults after the deletion', async () => {
   const { db, now, said } = await startLive()
   expect(now()).toEqual(defaults)
   await set(db, { update_db: false, max_event_delay: 50 })
@@ -23,7 +23,7 @@ test('a part has its defaults, then what its document says, and its defaults aga
   ])
 })
 
-test('what was set before the start holds as soon as it is known, with the types of the table', async () => {
+test('earlier settings apply once they are read, with the types of the table', async () => {
   const db = await freshDb('live')
   await set(db, { update_db: false })
   const { live, start, now } = createLive(db)
@@ -40,7 +40,7 @@ test('what was set before the start holds as soon as it is known, with the types
   }>()
 })
 
-test('where no guard was deployed, what cannot be used is ignored, and said once', async () => {
+test('without a guard, unusable values are ignored and logged once', async () => {
   const { db, now, said } = await startLive()
   const wrong = { type: 'device', update_db: 'off', max_event_delay: -1, sweep_interval: 1.5, surprise: 'x' }
   await set(db, { ...wrong, max_write_delay: 70 })
@@ -60,7 +60,7 @@ test('where no guard was deployed, what cannot be used is ignored, and said once
   expect(said(WARN), 'mended meanwhile').toHaveLength(2)
 })
 
-test('a value that was good and is no longer has its default', async () => {
+test('a value that becomes invalid falls back to its default', async () => {
   const { db, now } = await startLive()
   await set(db, { max_event_delay: 50 })
   await eventually(() => expect(now().max_event_delay).toBe(50))
@@ -68,7 +68,7 @@ test('a value that was good and is no longer has its default', async () => {
   await eventually(() => expect(now()).toEqual(defaults))
 })
 
-test('documents of parts that are not there are left alone', async () => {
+test('documents of unknown parts are ignored', async () => {
   const { db, now, said } = await startLive()
   await db.put({ _id: 'config:nonsense', update_db: false })
   await db.put({ _id: 'config:constructor', update_db: false })
@@ -77,9 +77,9 @@ test('documents of parts that are not there are left alone', async () => {
   expect(said(WARN)).toEqual([])
 })
 
-test('listeners, and everybody else, are told all settings of the part when a value changes, and not otherwise', async () => {
+test('listeners and events receive all settings of the part on each change of a value, and only then', async () => {
   const db = await freshDb('live')
-  await set(db, defaults) // the same values are no change
+  await set(db, defaults) // equal values are no change
   const { live, events, start, now, said } = createLive(db)
   const listener = vi.fn((settings: GlobalChangesSettings) => expect(settings).toEqual(now()))
   live.onChange('global_changes', listener)
@@ -99,7 +99,7 @@ test('listeners, and everybody else, are told all settings of the part when a va
   expect(said(ERROR)).toEqual([])
 })
 
-test('a listener that throws, at once or later, harms nobody', async () => {
+test('a listener that throws, at once or later, affects no other part', async () => {
   const { db, live, said } = await startLive()
   const listener = vi.fn()
   live.onChange('global_changes', () => {
@@ -114,7 +114,7 @@ test('a listener that throws, at once or later, harms nobody', async () => {
   expect(said(ERROR)).toHaveLength(4)
 })
 
-test('a listener hears nothing after its signal', async () => {
+test('a listener receives nothing after its signal aborts', async () => {
   const { db, live } = await startLive()
   const [leaving, staying] = [vi.fn(), vi.fn()]
   const left = new AbortController()

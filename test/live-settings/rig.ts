@@ -21,7 +21,7 @@ export const INFO = 30
 export const WARN = 40
 export const ERROR = 50
 
-/** Live settings that nobody has started; whoever runs them need not stop them. */
+/** Live settings that are not yet running. The test need not stop them. */
 export function createLive(database: Database, clock: Clock = systemClock) {
   const lines: Line[] = []
   const log = pino({ level: 'debug', base: null }, { write: (line) => void lines.push(JSON.parse(line) as Line) })
@@ -39,7 +39,7 @@ export function createLive(database: Database, clock: Clock = systemClock) {
     events,
     signal: stopping.signal,
     said: (level: number) => lines.filter((line) => line.level === level),
-    /** Resolves when it has looked. */
+    /** Resolves after the first read. */
     start: async () => {
       running = live.run(stopping.signal)
       await live.whenKnown(stopping.signal)
@@ -49,7 +49,7 @@ export function createLive(database: Database, clock: Clock = systemClock) {
   }
 }
 
-/** Of a database without a guard, where anything can be written. */
+/** Of a database without a guard, which accepts any document. */
 export async function startLive() {
   const db = await freshDb('live')
   const rig = createLive(db)
@@ -57,7 +57,7 @@ export async function startLive() {
   return { db, ...rig }
 }
 
-/** By way of a faulty proxy; the database itself is reached without it. */
+/** Through a faulty proxy. The database itself is reached without it. */
 export async function createLiveBehindProxy(clock?: Clock) {
   const db = await freshDb('live')
   const proxy = await startFaultyProxy()
@@ -68,7 +68,7 @@ export async function createLiveBehindProxy(clock?: Clock) {
 export const isFeed = ({ path }: SeenRequest): boolean => path.endsWith('/_changes')
 export const isLook = ({ path }: SeenRequest): boolean => /\/(_bulk_get|_all_docs)$/.test(path)
 
-/** Writes the settings, whatever was there; undefined deletes them. */
+/** Writes the settings over any existing ones; undefined deletes them. */
 export async function set(db: Database, fields: Readonly<Record<string, unknown>> | undefined): Promise<void> {
   const _rev = (await db.find(_id))?._rev
   await db.put({ _id, ...(_rev !== undefined && { _rev }), ...(fields ?? { _deleted: true }) })

@@ -20,7 +20,7 @@ const catalogue = GROUPS.flatMap(({ prefix, labels, metrics }) =>
 const families = async (sources = sourcesOf(), format: Format = 'prometheus') =>
   parseExposition((await expose(metricsFrom(sources), format)).text, format)
 
-/** Something of everything, so that there is no metric without a sample. */
+/** Values for every source, so that every metric has a sample. */
 function busy() {
   const counts = new Counters()
   counts.of({ type: 'order', state: 'paid' }).took.add(3)
@@ -32,7 +32,7 @@ function busy() {
   return sourcesOf({ databaseCounters: new Map([['control', counts]]), entries: [index], now: 60_000 })
 }
 
-test.each(FORMATS)('every metric of the catalogue is served, and no other, as it is described: %s', async (format) => {
+test.each(FORMATS)('the exposition has exactly the metrics of the catalogue, as described: %s', async (format) => {
   const served = await families(busy(), format)
   expect([...served.keys()].sort()).toEqual(catalogue.map(({ name }) => name).sort())
   for (const { name, type, meaning, labels } of catalogue) {
@@ -50,19 +50,19 @@ test.each(FORMATS)('every metric of the catalogue is served, and no other, as it
   }
 })
 
-test('documents in undeclared states are added up over the databases of a glob', async () => {
+test('the databases of a glob share one sum of documents in undeclared states', async () => {
   const labels = { database: 'control', type: 'order', state: 'payed' }
   expect(valueOf(await families(busy()), 'couchdb_sidecar_documents_undeclared', labels)).toBe(3)
 })
 
-test('a group reads what it describes, and nothing else', async () => {
+test('a group gives exactly the metrics that it describes', async () => {
   for (const { metrics, read } of metricsFrom(busy())) {
     expect(Object.keys(await read()).sort()).toEqual(Object.keys(metrics).sort())
   }
 })
 
 describe('the catalogue', () => {
-  it('names the unit of what is measured, as Prometheus would', () => {
+  it('names the unit in each measured metric, as Prometheus recommends', () => {
     for (const { name, type, unit } of catalogue) {
       const measured = unit === 'seconds' || unit === 'bytes'
       if (measured) expect(name).toMatch(new RegExp(`_${unit}(_total)?$`))
@@ -71,7 +71,7 @@ describe('the catalogue', () => {
     }
   })
 
-  it('says where each number is kept', () => {
+  it('states the source of each number', () => {
     for (const { name, from } of catalogue) {
       if (name.startsWith('couchdb_sidecar_')) {
         expect(existsSync(new URL(`../../sidecar/${from}`, import.meta.url)), `${name}: ${from}`).toBe(true)
@@ -79,7 +79,7 @@ describe('the catalogue', () => {
     }
   })
 
-  it('has no label that grows with the documents', () => {
+  it('has no label whose values grow with the documents', () => {
     for (const { name, labels } of catalogue) {
       expect(
         labels.every((label) => !['id', 'doc', 'document', 'worker', 'to', 'rev', 'key'].includes(label)),
@@ -89,7 +89,7 @@ describe('the catalogue', () => {
   })
 })
 
-test('there are as many series as docs/metrics.md says', async () => {
+test('the number of series matches docs/metrics.md', async () => {
   const page = await readFile(new URL('../../docs/metrics.md', import.meta.url), 'utf8')
   const said = /(\d+) series for each name or glob, (\d+) for each handler in it, and (\d+)/
     .exec(page)!
@@ -102,13 +102,13 @@ test('there are as many series as docs/metrics.md says', async () => {
     const served = await families(sourcesOf({ databaseCounters }))
     return [...served.values()].reduce((sum, { samples }) => sum + samples.length, 0)
   }
-  if (process.platform !== 'linux') said[2]! -= 2 // files
+  if (process.platform !== 'linux') said[2]! -= 2 // file descriptors
   const none = await count(0, 0)
   const one = await count(1, 0)
   expect([one - none, (await count(1, 1)) - one, none]).toEqual(said)
 })
 
-test('values change as things happen, in both formats alike, whoever has asked before', async () => {
+test('values change with the counters, alike in both formats, and reads do not affect each other', async () => {
   const counts = new Counters()
   const sources = sourcesOf({ databaseCounters: new Map([['control', counts]]) })
   const handler = counts.of({ type: 'order', state: 'paid' })
@@ -130,7 +130,7 @@ test('values change as things happen, in both formats alike, whoever has asked b
   expect(valueOf(served, 'couchdb_sidecar_handler_duration_seconds_sum')).toBeCloseTo(0.02 + 0.04 + 0.06 + 0.08)
 })
 
-test('several who ask at once get the same', async () => {
+test('concurrent readers get the same values', async () => {
   const sources = busy()
   const own = async (format: Format) =>
     [...(await families(sources, format))].filter(([name]) => name.startsWith('couchdb_sidecar_'))
@@ -138,7 +138,7 @@ test('several who ask at once get the same', async () => {
   for (const other of others) expect(other).toEqual(first)
 })
 
-test('of the databases of one name or glob counts are added, and of how long they are behind it is the longest', async () => {
+test('databases of one name or glob share one sum of counts and the longest lag', async () => {
   const [control, users] = [new Counters(), new Counters()]
   const engines = new Map([
     ['control', engineSaying(control, {}, { behindMs: 100 })],
@@ -161,7 +161,7 @@ test('of the databases of one name or glob counts are added, and of how long the
   expect(gauges.map(of('userdb-of "a\\b"')), 'nothing is there yet').toEqual([0, 0, 0, 0, 0, 0, 0])
 })
 
-test('what the parts keep is told under the name that is written beside it', async () => {
+test('every number of the parts appears under the metric name beside it', async () => {
   const { byteBudget } = sourcesOf()
   byteBudget.share().tryEnter(400)
   const mails = { ...sourcesOf().mails, sent: 7 }
@@ -187,9 +187,9 @@ test('what the parts keep is told under the name that is written beside it', asy
   expect(changes.map((name) => own(`global_changes_${name}`))).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8])
 })
 
-test('what engines have counted is told under the name that is written beside it', async () => {
+test('every counter of the engines appears under the metric name beside it', async () => {
   const counts = new Counters()
-  Object.assign(counts, { changes: 1, inVain: 4 })
+  Object.assign(counts, { changes: 1, contended: 4 })
   Object.assign(counts.feed, { broken: 2, rewound: 3 })
   Object.assign(counts.conflicts, { resolved: 5, stuck: 6 })
   Object.assign(counts.writes, { requests: 7, stored: 8, accepted: 9, conflict: 10, refused: 11, unknown: 12 })
@@ -219,12 +219,12 @@ test('what engines have counted is told under the name that is written beside it
   expect(by('handler_written_total', 'as', ['saved', 'retry', 'error', 'parked'])).toEqual([1, 2, 3, 4])
 })
 
-test('nobody is told how many workers there are as long as nobody knows', async () => {
+test('the number of workers has no sample until it is known', async () => {
   const served = await families(sourcesOf({ workers: undefined }))
   expect(served.get('couchdb_sidecar_workers')!.samples).toEqual([])
 })
 
-test('the process is told by the names that others give it, with numbers that can be', async () => {
+test('process metrics have the standard names and plausible values', async () => {
   const began = Date.now() / 1000 - process.uptime()
   const first = await families()
   expect(valueOf(first, 'process_start_time_seconds')).toBeCloseTo(began, -1)
@@ -244,7 +244,7 @@ test('the process is told by the names that others give it, with numbers that ca
   }
 })
 
-test('documents are told by how they stand, of all databases of a glob together, and nothing while a part is counted', async () => {
+test('documents are counted by state over all databases of a glob, and not while a partition is counted', async () => {
   const counts = new Counters()
   for (const state of ['paid', 'shipped']) counts.of({ type: 'order', state })
   const order = { type: 'order', state: 'paid' } as const

@@ -7,8 +7,8 @@ import { renderMetrics } from '../../tools/render-metrics.ts'
 const page = new URL('../../docs/metrics.md', import.meta.url).pathname
 const TABLES = /(?<=<!-- made from tools\/metric-groups.*-->\n)[^]*(?=<!-- end of the tables -->)/
 
-/** With `--update` it brings the page up to date. */
-test('docs/metrics.md shows the metrics as they are', async () => {
+/** With `--update` the test rewrites the page. */
+test('docs/metrics.md lists the current metrics', async () => {
   const written = await readFile(page, 'utf8')
   expect(written).toMatch(TABLES)
   const text = written.replace(TABLES, () => `\n${renderMetrics()}\n\n`)
@@ -16,7 +16,7 @@ test('docs/metrics.md shows the metrics as they are', async () => {
   await expect(formatted).toMatchFileSnapshot(page)
 })
 
-test('whatever the page names outside of its tables there is', async () => {
+test('every metric that the page names outside of its tables exists', async () => {
   const named = (await readFile(page, 'utf8')).replace(TABLES, '').match(/couchdb_sidecar_\w+/g)!
   const names = GROUPS.flatMap(({ prefix, metrics }) => Object.keys(metrics).map((name) => prefix + name))
   expect(named.length).toBeGreaterThan(3)

@@ -30,7 +30,7 @@ async function userWith(...roles: string[]) {
   return { authorization: basic(name, 'pw') }
 }
 
-test('an admin gets them', async () => {
+test('an admin gets the metrics', async () => {
   const response = await createApp().app.request('/metrics', { headers: admin })
   expect(response.status).toBe(200)
   expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
@@ -38,13 +38,13 @@ test('an admin gets them', async () => {
   expect(parseExposition(await response.text(), 'prometheus')).toHaveProperty('size')
 })
 
-test('a user with CouchDB’s role for its own metrics gets them, too', async () => {
+test('a user with the CouchDB role _metrics gets the metrics, too', async () => {
   needs('metrics role')
   const { app } = createApp()
   expect((await app.request('/metrics', { headers: await userWith('editor', '_metrics') })).status).toBe(200)
 })
 
-test('others are refused in CouchDB’s words, and nothing is read for them', async () => {
+test('other users get the refusal of CouchDB, and no metric is collected for them', async () => {
   const { app, reads } = createApp()
   const reason = 'You are not a server admin or read-only metrics user'
   const anonymous = await app.request('/metrics')
@@ -52,12 +52,12 @@ test('others are refused in CouchDB’s words, and nothing is read for them', as
   expect(await anonymous.json()).toEqual({ error: 'unauthorized', reason })
   const user = await app.request('/metrics', { headers: await userWith('editor', 'metrics') })
   expect([user.status, await user.json()]).toEqual([403, { error: 'forbidden', reason }])
-  const wrong = await app.request('/metrics', { headers: { authorization: basic(uniqueName('nobody'), 'wrong') } })
+  const wrong = await app.request('/metrics', { headers: { authorization: basic(uniqueName('unknown'), 'wrong') } })
   expect(wrong.status).toBe(401)
   expect(reads()).toBe(0)
 })
 
-test('HEAD tells the same without them; nothing but GET and HEAD is allowed', async () => {
+test('HEAD gives the headers without the metrics, and only GET and HEAD are allowed', async () => {
   const { app } = createApp()
   const head = await app.request('/metrics', { method: 'HEAD', headers: admin })
   expect([head.status, head.headers.get('content-type'), await head.text()]).toEqual([
@@ -74,13 +74,13 @@ const PROMETHEUS_3 =
 
 test.each<[string, string | undefined, Format]>([
   ['Prometheus', PROMETHEUS_3, 'openmetrics'],
-  ['who wants OpenMetrics', 'application/openmetrics-text', 'openmetrics'],
-  ['who wants it less', 'application/openmetrics-text;q=0.2, text/plain', 'prometheus'],
+  ['a client that accepts OpenMetrics', 'application/openmetrics-text', 'openmetrics'],
+  ['a client that prefers plain text', 'application/openmetrics-text;q=0.2, text/plain', 'prometheus'],
   ['curl', '*/*', 'prometheus'],
   ['a browser', 'text/html,application/xhtml+xml,*/*;q=0.8', 'prometheus'],
-  ['who wants what there is not', 'application/vnd.google.protobuf', 'prometheus'],
-  ['who does not say', undefined, 'prometheus'],
-])('%s gets the format of its own', async (_, accept, format) => {
+  ['a client that accepts an unknown format', 'application/vnd.google.protobuf', 'prometheus'],
+  ['a client without an Accept header', undefined, 'prometheus'],
+])('%s gets the matching format', async (_, accept, format) => {
   const headers = accept === undefined ? admin : { ...admin, accept }
   const response = await createApp().app.request('/metrics', { headers })
   expect(response.headers.get('content-type')).toMatch(

@@ -1,6 +1,6 @@
 /**
- * Reads what Prometheus would read, and refuses what a strict reader of either format may refuse: a family that is not
- * together, a sample without its type, a label twice, a number or an escape that is none, ranges that do not add up.
+ * Parses an exposition as Prometheus does, and rejects what a strict parser of either format may reject: a split
+ * family, a sample without its type, a repeated label, an invalid number or escape, buckets that do not add up.
  */
 import { expect } from 'vitest'
 
@@ -16,7 +16,7 @@ export interface Family {
   readonly samples: readonly Sample[]
 }
 
-/** By their names; a counter's ends in `_total` in both formats. */
+/** Keyed by name. The name of a counter ends in `_total` in both formats. */
 export type Families = ReadonlyMap<string, Family>
 
 const NAME = '[a-zA-Z_:][a-zA-Z0-9_:]*'
@@ -99,7 +99,7 @@ function checkRanges(name: string, samples: readonly Sample[], labels: Sample['l
 
 const samplesOf = (samples: readonly Sample[], name: string) => samples.filter((sample) => sample.name === name)
 
-/** The number of the one sample that has these labels, perhaps beside others. */
+/** The value of the one sample that has these labels. It may have others, too. */
 export function valueOf(families: Families, name: string, labels: Readonly<Record<string, string>> = {}): number {
   const family = families.get(name.replace(/_(bucket|sum|count)$/, '')) ?? families.get(name)
   const found = (family?.samples ?? []).filter(

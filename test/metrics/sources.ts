@@ -42,7 +42,7 @@ export const noIndexes: IndexesCounts = {
   serversKen: 'unknown',
 }
 
-/** Where the features keep their numbers. */
+/** The sources of the features' numbers. */
 export interface Sources extends DatabaseSources {
   readonly version: string
   readonly visits: VisitCounts
@@ -58,7 +58,7 @@ export interface Sources extends DatabaseSources {
   readonly counted: Counted
 }
 
-/** Numbers as the features keep them: of a sidecar that has not done anything, unless told. */
+/** Numbers as the features keep them, by default of a sidecar that has done nothing. */
 export const sourcesOf = (options: Partial<Sources> = {}): Sources => ({
   version: '1.2.3',
   engines: new Map(),
@@ -79,7 +79,7 @@ export const sourcesOf = (options: Partial<Sources> = {}): Sources => ({
   ...options,
 })
 
-/** The metrics of all features, with these sources. */
+/** The metrics of all features, read from these sources. */
 export const metricsFrom = (sources: Sources): readonly Metrics[] => [
   metricsOf(databaseMetrics, sources),
   metricsOf(visitMetrics, () => sources.visits),
@@ -105,7 +105,7 @@ export const metricsFrom = (sources: Sources): readonly Metrics[] => [
   metricsOf(processMetrics, undefined),
 ]
 
-/** What an engine tells of itself, without one. */
+/** The report of an engine, without a real engine. */
 export function engineSaying(counts: Counters, health: Partial<EngineHealth>, lag: Partial<EngineLag> = {}): Engine {
   return {
     counts,
@@ -116,7 +116,7 @@ export function engineSaying(counts: Counters, health: Partial<EngineHealth>, la
         inFlight: 0,
         taken: 0,
         rewinds: 0,
-        inVain: 0,
+        contended: 0,
         conflicts: 0,
         trouble: undefined,
       },

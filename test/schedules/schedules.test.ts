@@ -1,4 +1,4 @@
-/** Handlers that run at certain times: each due time once, however many workers there are. */
+/** Handlers that run at certain times: one run for each due time, with any number of workers. */
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import type { Machines } from '../../ddocs/machine.ts'
@@ -47,17 +47,17 @@ async function start(control: Database, { runs = [], options, worker = 'one', cl
   return { ...rig, runs, keepAll }
 }
 
-/** As an admin writes it, beside the engine. */
+/** Changes the schedule as an admin does, while the engine runs. */
 const change = (control: Database, fields: object) =>
   eventually(async () => void (await control.put({ ...(await control.get(ID)), ...fields })))
 
-/** As if it had been planned for then. */
+/** Sets the next due time. */
 const planFor = (control: Database, ms: number) => change(control, { state: 'waiting', due_at: isoTime(ms) })
 
 const nextOf = async (control: Database) => Date.parse(String((await control.get(ID)).due_at))
 const runsIn = (control: Database) => control.withPrefix(`${ID}:`)
 
-test('a schedule waits for its next due time, and each that comes has one run', async () => {
+test('a schedule waits for its next due time, and each due time has one run', async () => {
   const control = await freshDb('schedules')
   const { runs, keepAll } = await start(control)
   await keepAll()
@@ -76,7 +76,7 @@ test('a schedule waits for its next due time, and each that comes has one run', 
   )
 })
 
-test('three workers make one run of each due time', async () => {
+test('three workers make one run for each due time', async () => {
   const control = await freshDb('schedules')
   const runs: ScheduledRun[] = []
   const workers = [await start(control, { runs, worker: 'a' })]
@@ -93,7 +93,7 @@ test('three workers make one run of each due time', async () => {
   expect(runs).toHaveLength(3)
 })
 
-test('of due times that were missed one run is made, or none, as declared', async () => {
+test('missed due times make one run or none, as declared', async () => {
   for (const [missed, made] of [
     ['once', 1],
     ['skip', 0],
@@ -117,7 +117,7 @@ test('of due times that were missed one run is made, or none, as declared', asyn
 /** Two minutes after a multiple of five: the last due time is missed by then. */
 const lateIn = (ms: number) => Math.floor(ms / 300_000) * 300_000 + 120_000
 
-test('a run that fails is tried again, ends in error, and holds up no later one', async () => {
+test('a run that fails is retried, ends in error, and does not block later runs', async () => {
   const control = await freshDb('schedules')
   const runs: ScheduledRun[] = []
   const schedules = reportOf(runs, { attempts: 2, backoff: { baseMs: 20, capMs: 20 } }).map((one) => ({
@@ -137,7 +137,7 @@ test('a run that fails is tried again, ends in error, and holds up no later one'
   await eventually(async () => expect((await runsIn(control)).map(({ state }) => state)).toEqual(['error', 'done']))
 })
 
-test('a schedule that was changed is planned anew, and one whose document is broken or gone is mended', async () => {
+test('a changed schedule is planned again, and a broken or deleted schedule document is repaired', async () => {
   const control = await freshDb('schedules')
   const first = await start(control)
   await first.keepAll()
@@ -148,7 +148,7 @@ test('a schedule that was changed is planned anew, and one whose document is bro
   expect(new Date(await nextOf(control)).toISOString()).toMatch(/^\d{4}-06-30T15:00/)
   const isMended = () =>
     eventually(async () => {
-      await changed.keepAll() // at the next look, where the engine writes at the same time
+      await changed.keepAll() // at the next check, while the engine writes, too
       expect(await stateOf(control, ID)).toBe('waiting')
     })
   await change(control, { due_at: 'soon' })
@@ -160,24 +160,27 @@ test('a schedule that was changed is planned anew, and one whose document is bro
 })
 
 test.each([
-  [{ cron: '0 6 * *' }, "the schedule report: cron: expected the five fields of a cron, such as '0 6 * * *'"],
-  [{ cron: 6 }, "the schedule report: cron: expected a cron, such as '0 6 * * *', got 6"],
-  [{}, "the schedule report: cron: expected a cron, such as '0 6 * * *', got undefined"],
+  [
+    { cron: '0 6 * *' },
+    "the schedule report: cron: expected the five fields of a cron expression, such as '0 6 * * *'",
+  ],
+  [{ cron: 6 }, "the schedule report: cron: expected a cron expression, such as '0 6 * * *', got 6"],
+  [{}, "the schedule report: cron: expected a cron expression, such as '0 6 * * *', got undefined"],
   [{ cron: '0 6 * * *', timeZone: 'Mars' }, 'timeZone: expected a time zone of the IANA database'],
   [{ cron: '0 6 * * *', missed: 'all' }, "missed: expected 'once' or 'skip', got 'all'"],
   [{ cron: '0 6 * * *', concurrency: 3 }, 'there is no option concurrency; there are timeout'],
   [{ cron: '0 6 * * *', timezone: 'UTC' }, 'there is no option timezone (did you mean timeZone?)'],
-])('options of a schedule that make no sense are a fault: %j', (options, named) => {
+])('invalid options of a schedule are refused: %j', (options, named) => {
   const control = createControl<Machines>({})
   const register = () => control.schedule('report', options as ScheduleOptions, () => Promise.resolve())
   expect(register).toThrow(named)
 })
 
-test('a schedule has a name that no other has', () => {
+test('the name of a schedule is unique', () => {
   const control = createControl<Machines>({})
   const register = (name: string) => () => control.schedule(name, { cron: '@daily' }, () => Promise.resolve())
   register('report')()
-  expect(register('report')).toThrow('two schedules of the name report: expected one')
+  expect(register('report')).toThrow('two schedules named report: expected one')
   expect(register('my report')).toThrow(
     "expected a name of up to 100 letters, digits, '.', '-' and '_', got 'my report'",
   )

@@ -7,7 +7,7 @@ import { answerOf } from '../support/answers.ts'
 
 const made: string[] = []
 
-test('every fresh database is another one, and empty', async () => {
+test('every fresh database is a new one and is empty', async () => {
   for (const db of [await freshDb('fresh'), await freshDb('fresh')]) {
     made.push(db.name)
     expect((await db.info()).doc_count).toBe(0)
@@ -46,7 +46,7 @@ test('a private CouchDB can be killed and started again with its data', async ()
   await eventually(() => expect(() => process.kill(server.pid, 0)).toThrow('ESRCH'))
 })
 
-test('no test is skipped but by needs()', async () => {
+test('only needs() skips a test', async () => {
   const root = new URL('..', import.meta.url)
   const files = (await readdir(root, { recursive: true })).filter((name) => name.endsWith('.test.ts'))
   for (const file of files) {

@@ -34,7 +34,7 @@ beforeEach(async () => {
   db = couch.db(direct.name)
 })
 
-/** The text of a continuous feed from the beginning, as far as it comes; whether it broke. */
+/** The text of a continuous feed from its start, and whether the feed broke. */
 async function readFeed(fault: Fault): Promise<{ text: string; broke: boolean; chunks: number }> {
   await direct.put({ _id: 'döc-1' })
   await direct.put({ _id: 'döc-2' })
@@ -56,19 +56,19 @@ async function readFeed(fault: Fault): Promise<{ text: string; broke: boolean; c
   return { text, broke: false, chunks }
 }
 
-test('without a plan everything passes, with credentials, and is written down', async () => {
+test('without a plan the proxy passes and records every request, credentials included', async () => {
   await db.put({ _id: 'ä' })
   expect(await direct.get('ä')).toMatchObject({ _id: 'ä' })
   expect(proxy.requests).toMatchObject([{ method: 'PUT', path: `/${db.name}/%C3%A4`, body: '{"_id":"ä"}' }])
 })
 
-test('a stranger stays a stranger', async () => {
+test('a request without credentials stays anonymous', async () => {
   const stranger = createTestCouch({ url: new URL(proxy.url).origin })
   expect(await stranger.request({ path: '_session' })).toMatchObject({ userCtx: { name: null, roles: [] } })
 })
 
 test.each([401, 403, 429, 500, 503])(
-  'refusal with %i in words of CouchDB, never seen by the server',
+  'a refusal with %i has the words of CouchDB and never reaches the server',
   async (status) => {
     proxy.next(refuse(status))
     await expect(db.put({ _id: 'a' })).rejects.toMatchObject({
@@ -79,7 +79,7 @@ test.each([401, 403, 429, 500, 503])(
   },
 )
 
-test('a cut before the request arrives leaves it undone, a cut after it was done', async () => {
+test('a cut before the request prevents the write, and a cut after it does not', async () => {
   proxy.next(cut)
   await expect(db.put({ _id: 'before' })).rejects.toMatchObject({ code: 'unreachable' })
   proxy.next(cutAfterUpstream)
@@ -88,7 +88,7 @@ test('a cut before the request arrives leaves it undone, a cut after it was done
   expect(await direct.find('after')).toBeDefined()
 })
 
-test('a plan decides by request until another takes its place, and one-time faults come first', async () => {
+test('a plan applies to each request until the next plan, and one-time faults apply first', async () => {
   proxy.plan(({ method }) => (method === 'PUT' ? refuse(503) : undefined))
   proxy.next(refuse(403), ({ path }) => path.endsWith('/a'))
   await expect(db.put({ _id: 'b' })).rejects.toMatchObject({ status: 503 })
@@ -99,14 +99,14 @@ test('a plan decides by request until another takes its place, and one-time faul
   await db.put({ _id: 'a' })
 })
 
-test('a feed breaks after so many bytes', async () => {
+test('a fault breaks a feed after a number of bytes', async () => {
   expect(await readFeed(cutAfterBytes(10))).toMatchObject({
     broke: true,
     text: expect.stringMatching(/^.{9,10}$/s) as string,
   })
 })
 
-test('a feed breaks in the middle of a row', async () => {
+test('a fault breaks a feed within a row', async () => {
   const { broke, text } = await readFeed(cutInLine(1))
   expect(broke).toBe(true)
   const rows = text.trim().split('\n')
@@ -114,7 +114,7 @@ test('a feed breaks in the middle of a row', async () => {
   expect(() => void JSON.parse(rows[1]!)).toThrow(SyntaxError)
 })
 
-test('a feed in pieces of a byte is the same feed', async () => {
+test('a feed in pieces of one byte has the same content', async () => {
   const { text, chunks } = await readFeed(inPieces(1))
   expect(chunks).toBeGreaterThan(2)
   const ids = text
@@ -124,14 +124,14 @@ test('a feed in pieces of a byte is the same feed', async () => {
   expect(ids.sort()).toEqual(['döc-1', 'döc-2'])
 })
 
-test('garbage appears between rows', async () => {
+test('a fault inserts garbage between rows', async () => {
   const { text } = await readFeed(inject('<html>\n', 1))
   const lines = text.trim().split(/\n+/)
   expect(lines).toHaveLength(3)
   expect(lines[1]).toBe('<html>')
 })
 
-test('silence keeps the connection open, and ends with the client', async () => {
+test('silence keeps the connection open until the client closes it', async () => {
   proxy.next(silence)
   const stop = new AbortController()
   const asking = db.info({ signal: stop.signal })
@@ -142,7 +142,7 @@ test('silence keeps the connection open, and ends with the client', async () => 
   await eventually(() => expect(proxy.openConnections).toBe(0))
 })
 
-test('a feed falls silent in the middle', async () => {
+test('a fault silences a feed after some bytes', async () => {
   await direct.put({ _id: 'a' })
   const stop = new AbortController()
   proxy.next(silenceAfterBytes(5))
@@ -155,7 +155,7 @@ test('a feed falls silent in the middle', async () => {
   await expect(more).rejects.toThrow()
 })
 
-test('a frozen proxy holds everything back until it thaws', async () => {
+test('a frozen proxy holds all traffic until it is released', async () => {
   proxy.freeze(true)
   const writing = db.put({ _id: 'a' })
   await eventually(() => expect(proxy.requests).toHaveLength(1))
@@ -165,14 +165,14 @@ test('a frozen proxy holds everything back until it thaws', async () => {
   expect(await direct.find('a')).toBeDefined()
 })
 
-test('a delay holds a request up, and can end in another fault', async () => {
+test('a delay holds a request and can end in another fault', async () => {
   const before = performance.now()
   proxy.next(delay(100, refuse(500)))
   await expect(db.info()).rejects.toMatchObject({ status: 500 })
   expect(performance.now() - before).toBeGreaterThan(90)
 })
 
-test('connections are dropped, refused, and welcome again', async () => {
+test('the proxy drops connections, refuses them, and accepts them again', async () => {
   const stop = new AbortController()
   const feed = await db.changes({ feed: 'continuous', heartbeat: 50 }, stop.signal)
   const reading = (async () => {
@@ -191,7 +191,7 @@ async function openFeed(signal: AbortSignal): Promise<AsyncIterator<Uint8Array>>
   return feed[Symbol.asyncIterator]()
 }
 
-test('a server that breaks off in the middle of a chunk is a broken connection', async () => {
+test('a server that breaks within a chunk breaks the connection of the client', async () => {
   const broken = createServer((socket) => {
     socket.on('error', () => undefined)
     socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n[]\r\n{"error"'))
@@ -202,7 +202,7 @@ test('a server that breaks off in the middle of a chunk is a broken connection',
   await expect(fetch(url).then((answer) => answer.text())).rejects.toThrow('terminated')
 })
 
-test('an answer comes to its end whenever its client goes, also in the moment in which something is written', async () => {
+test('an answer ends when its client disconnects, also during a write', async () => {
   let hasEnded = false
   proxy.next(async (exchange) => {
     const { body: _body, ...head } = await exchange.forward()

@@ -4,7 +4,7 @@ import { connect, createServer, type AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { countResources, expectNoLeaks, findLeaks } from '../support/leaks.ts'
 
-test('a server, a socket, a timer and a process are found, and gone when they are', async () => {
+test('a leaked server, socket, timer or process is reported until it ends', async () => {
   const before = countResources()
   const server = createServer()
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -28,7 +28,7 @@ test('a server, a socket, a timer and a process are found, and gone when they ar
   await expectNoLeaks(before)
 })
 
-test('connections to a server that was there before are its own affair', async () => {
+test('connections to a server from before the test do not count as leaks', async () => {
   const server = createServer()
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const before = countResources()

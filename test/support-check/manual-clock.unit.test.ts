@@ -3,7 +3,7 @@ import { createManualClock } from '../support/manual-clock.ts'
 
 const { signal } = new AbortController()
 
-test('nobody wakes before the time', async () => {
+test('a sleep does not end before its time', async () => {
   const clock = createManualClock(1000)
   const woken: number[] = []
   void clock.sleep(200, signal).then(() => woken.push(clock.now()))

@@ -3,7 +3,7 @@ import { needs, createTestCouch, uniqueName } from '../support/couchdb.ts'
 import { sharedCluster } from '../support/couchdb-cluster.ts'
 import { eventually } from '../support/eventually.ts'
 
-test('a node that is cut off goes on alone, and has all of it when the network is back', async () => {
+test('a partitioned node keeps working alone and has all documents after the network heals', async () => {
   needs('cluster')
   const { nodes, part, heal } = await sharedCluster()
   const name = uniqueName('parted')

@@ -12,41 +12,41 @@ async function start() {
   return { smtp, send: () => transport.sendMail(message) }
 }
 
-test('what it accepts it keeps, parsed', async () => {
+test('the server stores accepted mails, parsed', async () => {
   const { smtp, send } = await start()
   await send()
   expect(smtp.accepted).toMatchObject([{ subject: 'Hi', messageId: '<1@us>', envelope: { to: ['ann@example.com'] } }])
 })
 
-test.each([450, 550])('it refuses a recipient with %i', async (code) => {
+test.each([450, 550])('the server refuses a recipient with %i', async (code) => {
   const { smtp, send } = await start()
   smtp.behave({ kind: 'refuse-recipient', code })
   await expect(send()).rejects.toMatchObject({ responseCode: code })
   expect(smtp).toMatchObject({ accepted: [], tries: 1 })
 })
 
-test.each([451, 554])('it refuses a message with %i', async (code) => {
+test.each([451, 554])('the server refuses a message with %i', async (code) => {
   const { smtp, send } = await start()
   smtp.behave({ kind: 'refuse-message', code })
   await expect(send()).rejects.toMatchObject({ responseCode: code })
   expect(smtp.accepted).toEqual([])
 })
 
-test('it breaks off while the message comes in: not accepted', async () => {
+test('a break during the message leaves it unaccepted', async () => {
   const { smtp, send } = await start()
   smtp.behave({ kind: 'cut-during-message' })
   await expect(send()).rejects.toThrow()
   expect(smtp.accepted).toEqual([])
 })
 
-test('it breaks off before it says that it has accepted: accepted all the same', async () => {
+test('a break before the reply leaves the message accepted', async () => {
   const { smtp, send } = await start()
   smtp.behave({ kind: 'cut-after-message' })
   await expect(send()).rejects.toThrow()
   expect(smtp.accepted).toHaveLength(1)
 })
 
-test.each(['slow', 'slow-greeting'] as const)('%s: it takes its time', async (kind) => {
+test.each(['slow', 'slow-greeting'] as const)('%s: the server answers slowly', async (kind) => {
   const { smtp, send } = await start()
   smtp.behave({ kind, delayMs: 100 })
   const before = performance.now()
@@ -54,14 +54,14 @@ test.each(['slow', 'slow-greeting'] as const)('%s: it takes its time', async (ki
   expect(performance.now() - before).toBeGreaterThan(90)
 })
 
-test('a slow one does not outlive its test', async () => {
+test('a slow server does not outlive its test', async () => {
   const { smtp, send } = await start()
   smtp.behave({ kind: 'slow', delayMs: 600_000 })
   void send().catch(() => 'the end of the test breaks it')
   await eventually(() => expect(smtp.tries).toBe(1))
 })
 
-test('it is down and comes back', async () => {
+test('the server goes down and comes up again', async () => {
   const { smtp, send } = await start()
   await smtp.down()
   await expect(send()).rejects.toMatchObject({ code: 'ESOCKET' })

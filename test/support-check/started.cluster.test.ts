@@ -3,7 +3,7 @@ import { createTestCouch, needs } from '../support/couchdb.ts'
 import { sharedCluster } from '../support/couchdb-cluster.ts'
 import { eventually } from '../support/eventually.ts'
 
-test('a private cluster keeps every document three times, also of a node that was killed meanwhile', async () => {
+test('a private cluster stores three copies of every document, also on a node that was killed meanwhile', async () => {
   needs('cluster')
   const cluster = await sharedCluster()
   const dbs = cluster.nodes.map(({ url }) => createTestCouch({ url }).db('kept'))

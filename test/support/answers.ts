@@ -1,4 +1,4 @@
-/** Answers that are taken for what they should be: what is tested here is not the client. */
+/** Casts answers to their expected types, because these tests do not test the client. */
 import { z } from 'zod'
 import type { Couch, CouchRequest } from '../../sidecar/couch/client.ts'
 import type { Database, ViewQuery } from '../../sidecar/couch/database.ts'

@@ -4,7 +4,7 @@ import { isAmong } from '../../sidecar/core/glob.ts'
 import type { Couch } from '../../sidecar/couch/client.ts'
 import { answerOf } from './answers.ts'
 
-/** The databases of users and channels that a control database has led to, those that were deleted too. */
+/** The databases of users and channels that a control database has created, including deleted ones. */
 export async function channelDatabases(couch: Couch, controlDb: string): Promise<string[]> {
   const names = await answerOf<string[]>(couch, { path: '_all_dbs' })
   const users = names.filter((name) => isAmong(name, [userDatabasesOf(controlDb)]))

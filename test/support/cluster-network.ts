@@ -1,13 +1,16 @@
-/** The network between the nodes of a cluster, which share a machine: a node that has another password for one is cut off from it. */
+/**
+ * The network between the nodes of a cluster on one machine. A node with another password (cookie) for a peer is cut
+ * off from it.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { findErlangTool } from './erlang-tools.ts'
 
 export interface NetworkOptions {
-  /** Of the nodes. */
+  /** The names of the nodes. */
   readonly names: readonly string[]
-  /** The password that they have in common. */
+  /** The password that all nodes share. */
   readonly cookie: string
   readonly epmdPort: number
 }
@@ -19,7 +22,7 @@ export interface Network {
 }
 
 export function createNetwork({ names, cookie, epmdPort }: NetworkOptions): Network {
-  /** Runs this in a node. */
+  /** Runs this Erlang code in a node. */
   async function run(node: string, erlang: string): Promise<void> {
     const env = { ...process.env, ERL_EPMD_PORT: String(epmdPort) }
     const child = spawn(findErlangTool('erl_call')!, ['-n', node, '-c', cookie, '-e'], { env })

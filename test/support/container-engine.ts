@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 
 const PING_MS = 1000
 
-/** Whether a container engine is at `DOCKER_HOST` or at the default socket; takes a second at the most. */
+/** Whether a container engine answers at `DOCKER_HOST` or at the default socket. Takes at most one second. */
 export function engineAnswers(): Promise<boolean> {
   const engine = new URL(process.env.DOCKER_HOST || 'unix:///var/run/docker.sock')
   const isSocket = engine.protocol === 'unix:'
@@ -20,7 +20,7 @@ export function engineAnswers(): Promise<boolean> {
   })
 }
 
-/** The command that docker compose is on this machine, where it has an engine to talk to. */
+/** The docker compose command of this machine, if it has a container engine. */
 export async function findCompose(): Promise<string[] | undefined> {
   if (!(await engineAnswers())) return undefined
   for (const [command, ...args] of [['docker', 'compose'], ['docker-compose']] as const) {

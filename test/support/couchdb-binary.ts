@@ -1,7 +1,6 @@
 /**
- * A CouchDB of one's own, from the binary of an installation: a free port, a directory of its own, a random password.
- * Unless it is to be a node of a cluster it has no node name, so that it needs no port mapper (epmd), which would
- * outlive it.
+ * A private CouchDB from an installed binary: a free port, a directory of its own, a random password. It has a node
+ * name only as a node of a cluster. Without one it needs no port mapper (epmd), which would outlive it.
  */
 import { execFile } from 'node:child_process'
 import { randomBytes, randomInt } from 'node:crypto'
@@ -15,17 +14,17 @@ import { startOnFreePort } from '../../embedded/src/free-port.ts'
 import { startOwnedProcess, type OwnedProcess } from './owned-process.ts'
 
 export interface PrivateCouch {
-  /** With the admin's credentials. The same after a restart. */
+  /** The URL with the admin's credentials. It is the same after a restart. */
   readonly url: string
-  /** Of the server itself, for signals (`SIGSTOP` freezes it). Another one after a restart. */
+  /** The process id of the server itself, for signals (`SIGSTOP` freezes it). It changes at a restart. */
   readonly pid: number
-  /** Copies its files as they are now, for `restart`. */
+  /** Copies its current files, for `restart`. */
   copy(): Promise<FileCopy>
-  /** As by `kill -9`: nothing is flushed or said to anybody. Resolves when it is gone. */
+  /** Kills it as `kill -9` does, without a flush or a shutdown. Resolves when it has ended. */
   kill(): Promise<void>
   /**
-   * Starts it again on the same port and data; kills it first if it runs. While it is down, files of these copies are put
-   * back in the place of its own.
+   * Starts it again on the same port and data, and kills it first if it runs. While it is down, the files of these
+   * copies replace its own.
    */
   restart(...copies: readonly FileCopy[]): Promise<void>
   /** Ends it and removes its data. */
@@ -35,20 +34,20 @@ export interface PrivateCouch {
 /** An older copy of files in a server's data directory. */
 export interface FileCopy {
   readonly folder: string
-  /** Those of these shards only: by their paths, as `shards/00000000-7fffffff/db.1767225600.couch`. */
+  /** The files of these shards only, by path, as `shards/00000000-7fffffff/db.1767225600.couch`. */
   readonly isWanted: (path: string) => boolean
 }
 
-/** Files of some databases, or of one range of each. */
+/** The files of some databases, or of one range of each. */
 export const only = ({ folder }: FileCopy, databases: readonly string[], range = ''): FileCopy => ({
   folder,
   isWanted: (path) => path.includes(range) && databases.some((name) => path.includes(`/${name}.`)),
 })
 
-/** Of databases with two shards. */
+/** The ranges of databases with two shards. */
 export const [FIRST_RANGE, LAST_RANGE] = ['00000000-7fffffff', '80000000-ffffffff'] as const
 
-/** Of a node of a cluster: what all nodes have in common, and what only this one has. */
+/** The settings of a cluster node: those that all nodes share, and its own. */
 export interface NodeSettings {
   /** `couchdb1@127.0.0.1` */
   readonly name: string
@@ -61,12 +60,12 @@ const START_MS = 30_000
 /** Of passwords that this server hashes. Its default, 600,000, costs a third of a second for each user and each login. */
 const HASH_ITERATIONS = 1000
 /**
- * One thread of each kind, which sleeps as soon as it has nothing to do: several servers share two cores with the tests,
- * and a third of what a server cost was threads that waited busily or woke one another.
+ * One thread of each kind, which sleeps as soon as it is idle. Several servers share two cores with the tests, and a
+ * third of a server's cost was threads that busy-waited or woke each other.
  */
 const THREADS = '+S 1:1 +SDcpu 1:1 +SDio 1 +sbwt none +sbwtdcpu none +sbwtdio none'
 
-/** Where the binary is, if there is one: `COUCHDB_BIN`, or where CouchDB's packages put it. */
+/** The path of the binary, if it exists: `COUCHDB_BIN`, or the path of CouchDB's packages. */
 export function findCouchBinary(): string | undefined {
   const binary = process.env.COUCHDB_BIN ?? '/opt/couchdb/bin/couchdb'
   return existsSync(binary) ? binary : undefined
@@ -75,7 +74,7 @@ export function findCouchBinary(): string | undefined {
 const MEMORY = '/dev/shm'
 const ROOMY_BYTES = 4e9
 
-/** For data that is gone with the tests: in memory where there is much of it, on a disk otherwise. */
+/** A folder for temporary data: in memory if it has enough room, on a disk otherwise. */
 async function findRoom(): Promise<string> {
   if (!existsSync(MEMORY)) return tmpdir()
   const { bavail, bsize } = await statfs(MEMORY)
@@ -84,7 +83,7 @@ async function findRoom(): Promise<string> {
 
 const TASKSET = '/usr/bin/taskset'
 
-/** The same command on one processor: where its threads wake one another across two, they cost half as much again. */
+/** The same command on one processor. On two, threads that wake each other cost half as much again. */
 async function onOneProcessor(command: readonly string[], port: number): Promise<readonly string[]> {
   if (!existsSync(TASKSET)) return command
   const { stdout } = await promisify(execFile)(TASKSET, ['-c', '-p', String(process.pid)]) // `… affinity list: 0-2,4`
@@ -99,9 +98,12 @@ async function onOneProcessor(command: readonly string[], port: number): Promise
 }
 
 export interface BinaryOptions {
-  /** A node of a cluster is up before its cluster is: it has no system databases then. */
+  /** A cluster node is up before its cluster: it has no system databases then. */
   readonly node?: NodeSettings | undefined
-  /** As users run it: all processors, all threads, its own hashing, data on the disk. Otherwise it takes as little as it can. */
+  /**
+   * Runs as an installation does: all processors, all threads, default hashing, data on the disk. Default: the least
+   * resources.
+   */
   readonly asInstalled?: boolean
 }
 
@@ -111,7 +113,7 @@ export async function startCouchBinary(binary: string, options: BinaryOptions = 
   const password = node?.password ?? randomBytes(16).toString('hex')
   const proof = node ? '_up' : '_users'
   try {
-    // Below the ports that the system gives to outgoing connections, one of which might take it during a restart.
+    // Below the ports of outgoing connections, one of which could take the port during a restart.
     return await startOnFreePort(randomInt(20_000, 32_000), async (port) => {
       const env = { ...process.env, ...(await configure({ binary, home, port, password, node, asInstalled })) }
       const url = `http://admin:${password}@127.0.0.1:${port}`
@@ -151,7 +153,7 @@ async function putBack({ folder, isWanted }: FileCopy, data: string): Promise<vo
   const wanted = async (path: string) => (await stat(path)).isDirectory() || isWanted(path)
   for (const file of files.filter((file) => file.isFile())) {
     const path = join(file.parentPath, file.name)
-    if (isWanted(path)) await rm(path) // or an index would stay that the copy does not have
+    if (isWanted(path)) await rm(path) // otherwise an index that the copy lacks would remain
   }
   await cp(folder, data, { recursive: true, filter: wanted })
 }
@@ -161,7 +163,7 @@ interface RunOptions {
   readonly home: string
   readonly env: NodeJS.ProcessEnv
   readonly url: string
-  /** What it answers when it is up. */
+  /** The text of its answer when it is up. */
   readonly proof: string
 }
 
@@ -187,7 +189,7 @@ interface ConfigureOptions {
   readonly asInstalled: boolean
 }
 
-/** Writes its configuration; returns the environment that leads it there. */
+/** Writes its configuration. Returns the environment that selects it. */
 async function configure({
   binary,
   home,
@@ -220,7 +222,7 @@ level = warning
   }
 }
 
-/** It is up when it says so and, by itself, has made its system databases. */
+/** The server is up when it reports so and has created its system databases. */
 async function untilUp(url: string, proof: string): Promise<void> {
   const { origin, username, password } = new URL(url)
   const headers = { authorization: `Basic ${btoa(`${username}:${password}`)}` }

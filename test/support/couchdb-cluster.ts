@@ -1,7 +1,7 @@
 /**
- * Three private CouchDBs as one cluster: every document is kept by all of them (n=3), and two of them are the quorum.
- * They find each other by a port mapper (epmd) of their own on a port of its own, so that clusters of two runs have
- * nothing to do with each other, and nothing outlives the run. They listen at 127.0.0.1 only.
+ * Three private CouchDBs as one cluster: each node stores every document (n=3), and the quorum is two. The cluster has
+ * its own port mapper (epmd) on its own port, so that two runs do not interfere and nothing outlives a run. All nodes
+ * listen at 127.0.0.1 only.
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -21,31 +21,34 @@ import { answerOf } from './answers.ts'
 
 export interface CouchCluster {
   readonly nodes: readonly PrivateCouch[]
-  /** Resolves when every node sees all of them. */
+  /** Resolves when every node sees all nodes. */
   whole(this: void): Promise<void>
-  /** Cuts the network between this node and the others: each goes on with those that it reaches. */
+  /** Cuts the network between this node and the others. Each side works with the nodes that it reaches. */
   part(this: void, node: PrivateCouch): Promise<void>
-  /** Brings the network back, and resolves when the cluster is whole. */
+  /** Restores the network, and resolves when the cluster is complete. */
   heal(this: void): Promise<void>
-  /** Ends all of it and removes the data. */
+  /** Stops all nodes and removes their data. */
   stop(): Promise<void>
 }
 
 const NODES = 3
 const SYSTEM_DATABASES = ['_users', '_replicator', '_global_changes']
-const WHOLE_MS = 30_000
+const WHOLE_MS = 90_000
 
-/** The port mapper that comes with CouchDB's Erlang, if both are there. */
+/** The port mapper that ships with CouchDB's Erlang, if both exist. */
 export const findPortMapper = (): string | undefined => findErlangTool('epmd')
 
 let shared: Promise<CouchCluster> | undefined
 
-/** The one that all tests have in turn; ask `needs('cluster')` first. Whole and without databases when a test begins. */
+/**
+ * The cluster that all tests share, one at a time. Call `needs('cluster')` first. It is complete and without databases
+ * when a test starts.
+ */
 export const sharedCluster = (): Promise<CouchCluster> => (shared ??= startCluster())
 
 export const stopSharedCluster = async (): Promise<void> => (await sharedCluster()).stop()
 
-/** Brings back the nodes and the network that a test has cut, and removes the databases that it has made. */
+/** Restores the nodes and the network that a test has cut, and removes the databases that it has created. */
 export async function renewCluster(): Promise<void> {
   const { nodes, heal } = await sharedCluster()
   for (const node of nodes) if (!(await isUp(node))) await node.restart()
@@ -65,7 +68,7 @@ const isUp = ({ url }: PrivateCouch): Promise<boolean> =>
     () => false,
   )
 
-/** A cluster of one's own; ask `needs('cluster')` first. */
+/** A private cluster. Call `needs('cluster')` first. */
 export async function startCluster(): Promise<CouchCluster> {
   const stops: (() => Promise<void>)[] = []
   const stop = async () => {
@@ -129,7 +132,7 @@ async function untilListening(port: number): Promise<void> {
   }
 }
 
-/** Tells a node of all. One would do, and tell the others; under load that was seen to take more than half a minute. */
+/** Registers all nodes at a node. One registration would do, but under load its spread took more than 30 s. */
 async function introduce({ url }: PrivateCouch, names: readonly string[]): Promise<void> {
   const couch = createCouch({ url })
   try {
@@ -137,9 +140,9 @@ async function introduce({ url }: PrivateCouch, names: readonly string[]): Promi
       const path = `_local/_nodes/${encodeURIComponent(name)}`
       const introduceOne = () =>
         couch.request({ method: 'PUT', db: '_node', path, body: {} }).catch((thrown: unknown) => {
-          if (!isCouchError(thrown, 'conflict')) throw thrown // it knows
+          if (!isCouchError(thrown, 'conflict')) throw thrown // already registered
         })
-      // CouchDB makes the database of nodes itself in this moment, and may say 500 `file_exists`.
+      // CouchDB creates the database of nodes at this moment and may answer 500 `file_exists`.
       await eventually(introduceOne)
     }
   } finally {

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { engineAnswers } from './container-engine.ts'
 
-/** The same as in docker-compose.yml. */
+/** The same image as in docker-compose.yml. */
 export const IMAGE = 'couchdb:3.5'
 
 /**
- * A CouchDB in a container, where an engine answers at `DOCKER_HOST` or at the default socket; `undefined` where none
- * does, which takes a second at the most to find out.
+ * A CouchDB in a container, if an engine answers at `DOCKER_HOST` or at the default socket. Gives `undefined`
+ * otherwise, after at most one second.
  */
 export async function startCouchContainer(): Promise<{ url: string; stop(): Promise<void> } | undefined> {
   if (!(await engineAnswers())) return undefined

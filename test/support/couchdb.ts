@@ -1,4 +1,4 @@
-/** What a test needs of CouchDB. Whatever a function here makes belongs to the running test and goes with it. */
+/** The CouchDB resources of a test. Each one belongs to the running test and is removed at its end. */
 import { randomBytes } from 'node:crypto'
 import { expect, inject, onTestFinished } from 'vitest'
 import { createCouch, type Couch, type CouchOptions } from '../../sidecar/couch/client.ts'
@@ -12,25 +12,25 @@ import type { ServerKind } from './find-server.ts'
 export { needs, type Feature } from './features.ts'
 export type { PrivateCouch } from './couchdb-binary.ts'
 
-/** Of the server of this run, with the admin's credentials. */
+/** The URL of the server of this run, with the admin's credentials. */
 export const couchUrl = (): string => inject('couchdb').url
 
 export const serverKind = (): ServerKind => inject('couchdb').kind
 
-/** A client, closed at the end of the test: of the server of this run, unless told. */
+/** A client, closed at the end of the test. Default: of the server of this run. */
 export function createTestCouch(options: Partial<CouchOptions> = {}): Couch {
   const couch = createCouch({ url: couchUrl(), ...options })
   onTestFinished(() => couch.close())
   return couch
 }
 
-/** A name that no other test has. */
+/** A name that is unique among all tests. */
 export const uniqueName = (prefix: string): string => `${prefix}-${randomBytes(6).toString('hex')}`
 
-/** A new, empty database with a name of its own; deleted at the end of the test. Of the server of this run, unless told. */
+/** A new, empty database with a unique name, deleted at the end of the test. Default: on the server of this run. */
 export async function freshDb(prefix = 'test', url = couchUrl()): Promise<Database> {
   const db = createTestCouch({ url }).db(uniqueName(prefix))
-  if (url === couchUrl()) onTestFinished(() => deleteDb(db.name)) // another one ends with its databases
+  if (url === couchUrl()) onTestFinished(() => deleteDb(db.name)) // another server ends with its databases
   await db.create()
   return db
 }
@@ -50,7 +50,7 @@ export async function makeAgain(db: Database): Promise<void> {
     .not.toBe(before)
 }
 
-/** Compacts a database until it has nothing more of these revisions than their names; in vain for those that are leaves. */
+/** Compacts a database until only the ids of these revisions remain. This cannot succeed for leaf revisions. */
 export async function compactAway(db: Database, revisions: readonly StoredDoc[]): Promise<void> {
   await createTestCouch().request({ method: 'POST', db: db.name, path: '_compact' })
   for (const { _id, _rev } of revisions) {
@@ -58,7 +58,7 @@ export async function compactAway(db: Database, revisions: readonly StoredDoc[])
   }
 }
 
-/** Deletes a database; one that is not there is fine. Tries again where CouchDB fails, as it may under load (500 badarg). */
+/** Deletes a database; a missing one is fine. Retries if CouchDB fails, as it may under load (500 badarg). */
 export async function deleteDb(name: string): Promise<void> {
   const couch = createCouch({ url: couchUrl() })
   try {
@@ -73,8 +73,8 @@ export function ignoreMissing(thrown: unknown): void {
 }
 
 /**
- * A CouchDB that the test may kill and start again; ask `needs('private server')` first. It takes seconds to start, so
- * it may be shared: whoever starts it, stops it.
+ * A CouchDB that the test may kill and restart. Call `needs('private server')` first. Its start takes seconds, so tests
+ * may share it. The code that starts it must stop it.
  */
 export async function startPrivateCouch(): Promise<PrivateCouch> {
   const binary = findCouchBinary()

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 const LIBRARIES = '/usr/lib'
 
-/** The library that gives a process another time of day, where Debian's `libfaketime` is installed. */
+/** The library that gives a process another time. Debian's package `libfaketime` installs it. */
 export const findFaketime = (): string | undefined =>
   existsSync(LIBRARIES)
     ? readdirSync(LIBRARIES)

@@ -10,28 +10,28 @@ export * from './faults.ts'
 export type { SeenRequest } from '../../sidecar/testing/proxy-exchange.ts'
 
 export interface FaultyProxy {
-  /** The server's URL, credentials and all, by way of the proxy. */
+  /** The URL of the proxy with the server's credentials. */
   readonly url: string
-  /** Every request so far, in the order of arrival, whatever became of it. */
+  /** Every request so far, in the order of arrival, with any result. */
   readonly requests: readonly SeenRequest[]
-  /** Connections that clients have open now, used or idle. */
+  /** The number of open client connections, used or idle. */
   readonly openConnections: number
-  /** Decides about every request from now on; `undefined` passes it. Takes the place of the plan before. */
+  /** Chooses the fault of every request from now on; `undefined` passes the request. Replaces the previous plan. */
   plan(choose: (request: SeenRequest) => Fault | undefined): void
-  /** For one request, the next that `matches`; before any plan. Several wait in line. */
+  /** Applies to the next request that `matches`, before any plan. Several faults queue. */
   next(fault: Fault, matches?: (request: SeenRequest) => boolean): void
-  /** Forwards nothing more, in answers under way too, with every connection left open; `false` goes on. */
+  /** Stops forwarding, also within running answers, and keeps every connection open; `false` resumes. */
   freeze(frozen: boolean): void
-  /** Breaks every connection; new ones are welcome. */
+  /** Breaks every connection and accepts new ones. */
   dropConnections(): void
   /** Breaks every connection and refuses new ones. */
   down(): Promise<void>
-  /** Comes back after `down`, on the same port. */
+  /** Accepts connections again after `down`, on the same port. */
   up(): Promise<void>
 }
 
 /**
- * A proxy in front of the real server that passes everything on until told otherwise. It belongs to the running test.
+ * A proxy in front of the real server that passes everything by default. It closes at the end of the test.
  *
  * @example
  * const proxy = await startFaultyProxy()
@@ -40,7 +40,7 @@ export interface FaultyProxy {
  * proxy.next(refuse(503))
  */
 export async function startFaultyProxy(upstream: string = couchUrl()): Promise<FaultyProxy> {
-  const target = new URL(new URL(upstream).origin) // without the credentials: those are each client's own
+  const target = new URL(new URL(upstream).origin) // without the credentials: each client sends its own
   const requests: SeenRequest[] = []
   const sockets = new Set<Socket>()
   const waiting: { fault: Fault; matches: (request: SeenRequest) => boolean }[] = []
@@ -58,7 +58,7 @@ export async function startFaultyProxy(upstream: string = couchUrl()): Promise<F
       requests.push(exchange.request)
       await choose(exchange.request)(exchange)
     }
-    // Whatever breaks behind the proxy, its clients see what they would without it: a broken connection.
+    // For any failure behind the proxy its clients see the same as without it: a broken connection.
     meet().catch(() => response.destroy())
   })
   server.on('connection', (socket: Socket) => {

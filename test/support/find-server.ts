@@ -6,10 +6,10 @@ import { startCouchContainer } from './couchdb-container.ts'
 
 export type ServerKind = 'url' | 'binary' | 'container' | 'embedded'
 
-/** What the tests know about the server they run against. */
+/** The server that the tests run against. */
 export interface TestServer {
   readonly kind: ServerKind
-  /** With the admin's credentials. */
+  /** The URL with the admin's credentials. */
   readonly url: string
   readonly version: string
 }
@@ -19,7 +19,7 @@ interface Started {
   stop(): Promise<void>
 }
 
-/** In the order in which they are tried; each gives `undefined` where there is none of its kind. */
+/** The sources of a server, in the order of attempts. Each gives `undefined` if it has no server. */
 const sources: Readonly<Record<ServerKind, () => Promise<Started | undefined>>> = {
   url: () => {
     const url = process.env.COUCHDB_URL
@@ -29,7 +29,7 @@ const sources: Readonly<Record<ServerKind, () => Promise<Started | undefined>>> 
     const binary = findCouchBinary()
     if (binary === undefined) return undefined
     const couch = await startCouchBinary(binary)
-    // Without it every sidecar follows every database of all tests.
+    // Without this database every sidecar follows every database of all tests.
     await fetch(`${new URL(couch.url).origin}/_global_changes`, { method: 'PUT', headers: asAdmin(couch.url) })
     return couch
   },
@@ -42,9 +42,9 @@ const sources: Readonly<Record<ServerKind, () => Promise<Started | undefined>>> 
 }
 
 /**
- * The first server there is: the one at `COUCHDB_URL`, one started from the binary at `COUCHDB_BIN`, one in a
- * container, the embedded one. One that is there but does not start is said to be, and passed over. `TEST_COUCHDB`
- * names one of these kinds: then that one, or an error.
+ * Finds the first available server: the one at `COUCHDB_URL`, one started from the binary at `COUCHDB_BIN`, one in a
+ * container, the embedded one. A server that does not start is reported and skipped. `TEST_COUCHDB` names one of these
+ * kinds; then only that kind is tried, and its absence is an error.
  */
 export async function findServer(): Promise<TestServer & Started> {
   const wanted = process.env.TEST_COUCHDB

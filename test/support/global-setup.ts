@@ -5,12 +5,12 @@ import { findServer, type TestServer } from './find-server.ts'
 declare module 'vitest' {
   export interface ProvidedContext {
     couchdb: TestServer
-    /** The command with its first arguments, where there is one. */
+    /** The docker compose command with its first arguments, if it exists. */
     compose: string[] | undefined
   }
 }
 
-/** One server for all test files; every test makes its own databases in it. Unit tests alone need none. */
+/** Starts one server for all test files. Each test creates its own databases in it. Unit tests need no server. */
 export default async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
   if (project.vitest.projects.every(({ name }) => name === 'unit')) return undefined
   const server = await findServer()

@@ -1,8 +1,7 @@
 /**
- * Set up in every test file: a test, and a file as a whole, leaves no socket, server, timer or process behind.
- *
- * A timer that vitest itself has running now and then may hide one left by a test; then the check of the file finds it.
- * Tests that run at the same time in one file (`test.concurrent`) cannot be told apart, and are not for this house.
+ * Set up in every test file: a test, and a file as a whole, must leave no socket, server, timer or process behind. An
+ * occasional timer of vitest may hide one that a test left. The check of the whole file then finds it. Do not use
+ * `test.concurrent`: the guard cannot attribute leaks to concurrent tests.
  */
 import { afterAll, aroundEach } from 'vitest'
 import { countResources, expectNoLeaks } from './leaks.ts'

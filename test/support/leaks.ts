@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** What must not outlive a test, by Node's names, and what people call it. */
+/** Resources that must not outlive a test, by Node's names, with their common names. */
 const watched: Readonly<Record<string, string>> = {
   TCPServerWrap: 'listening servers',
   TCPSocketWrap: 'sockets',
@@ -11,7 +11,9 @@ const watched: Readonly<Record<string, string>> = {
   Worker: 'worker threads',
 }
 
-/** How many there are of each kind. Only what keeps the process alive: an idle connection of a pool does not count. */
+/**
+ * The number of resources of each kind. Only those that keep the process alive count; an idle pool connection does not.
+ */
 export type Resources = ReadonlyMap<string, number>
 
 export function countResources(): Resources {
@@ -22,10 +24,10 @@ export function countResources(): Resources {
   return counts
 }
 
-/** What comes and goes as its clients please with a server that was there before. */
+/** Resources that clients of an older server open and close at any time. */
 const served: ReadonlySet<string> = new Set(['TCPSocketWrap', 'Timeout'])
 
-/** What there is more of than `before`, as a sentence for each kind. */
+/** The resources in excess of `before`, as a sentence for each kind. */
 export function findLeaks(before: Resources): string[] {
   const serves = before.has('TCPServerWrap')
   return [...countResources()].flatMap(([kind, count]) => {

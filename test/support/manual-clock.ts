@@ -2,7 +2,7 @@ import { onAbort } from '../../sidecar/core/on-abort.ts'
 import type { Clock } from '../../sidecar/core/clock.ts'
 
 export interface ManualClock extends Clock {
-  /** How many sleep now. */
+  /** The number of running sleeps. */
   readonly sleeping: number
   /**
    * Turns the clock on by `ms` and wakes, in the order of their times, all who are due; whoever sleeps again within the
@@ -16,7 +16,7 @@ interface Sleeper {
   readonly wake: () => void
 }
 
-/** A clock that stands still until the test turns it. `start` in milliseconds since the epoch. */
+/** A clock that advances only by the test. `start` is in milliseconds since the epoch. */
 export function createManualClock(start = Date.UTC(2030, 0, 1)): ManualClock {
   let now = start
   let sleepers: Sleeper[] = []
@@ -57,7 +57,7 @@ export function createManualClock(start = Date.UTC(2030, 0, 1)): ManualClock {
   }
 }
 
-/** Lets everything run that waits for no more than promises and the event loop. */
+/** Runs all code that waits only for promises and the event loop. */
 async function turn(): Promise<void> {
   for (let i = 0; i < 3; i++) await new Promise(setImmediate)
 }

@@ -1,15 +1,15 @@
 /**
- * A process that ends with this one, however this process ends: a shell stands between, whose `read` returns when the
- * pipe to it breaks. It has a directory, to which its output goes, and which goes with it unless it is told to stay.
+ * A process that ends with this one, in any case: its parent is a shell whose `read` returns when the pipe to it
+ * breaks. It has a directory for its output, which is removed with it unless `end` keeps it.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 
 export interface OwnedProcess {
-  /** Of the process itself, not of the shell. */
+  /** The id of the process itself, not of the shell. */
   readonly pid: number
-  /** As by `kill -9`. Fine if it is gone already. Resolves when it is gone. */
+  /** Kills it as `kill -9` does; an ended process is fine. Resolves when it has ended. */
   end(directory: 'keep' | 'remove'): Promise<void>
 }
 
@@ -26,14 +26,14 @@ wait $! 2>/dev/null
 export interface OwnedProcessOptions {
   readonly command: readonly string[]
   readonly home: string
-  /** Name of a file in `home`. */
+  /** The name of a file in `home`. */
   readonly log: string
   readonly env: NodeJS.ProcessEnv
 }
 
 export async function startOwnedProcess(options: OwnedProcessOptions): Promise<OwnedProcess> {
   const { command, home, log, env } = options
-  // Detached: Ctrl-C is for the test runner, which then ends this.
+  // Detached: Ctrl-C reaches only the test runner, which then ends this process.
   const shell = spawn('/bin/sh', ['-c', SHELL, 'sh', home, log, ...command], {
     env,
     detached: true,

@@ -2,10 +2,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 
 const TABLE = '/proc'
 
-/** Where the processes of this machine can be looked at, if they can. */
+/** The path of the process table, if this machine has one. */
 export const findProcessTable = (): string | undefined => (existsSync(`${TABLE}/self/environ`) ? TABLE : undefined)
 
-/** One file of each process there is. One that ends meanwhile, or is somebody else's, is left out. */
+/** Reads one file of each process. Skips processes that end meanwhile or belong to another user. */
 const each = <T>(file: string, read: (text: string, pid: string) => T[]): T[] =>
   readdirSync(TABLE).flatMap((pid) => {
     try {
@@ -16,8 +16,8 @@ const each = <T>(file: string, read: (text: string, pid: string) => T[]): T[] =>
   })
 
 /**
- * The command lines of all processes that were started with this text in their environment, which every process hands
- * down to those that it starts. Ask `needs('process table')` first.
+ * The command lines of all processes with this text in their environment, which child processes inherit. Call
+ * `needs('process table')` first.
  */
 export const processesWith = (mark: string): string[] =>
   each('environ', (environment, pid) => {
@@ -25,22 +25,22 @@ export const processesWith = (mark: string): string[] =>
     return environment.includes(mark) && command !== '' ? [command] : []
   })
 
-/** What a process has started and is still running. Ask `needs('process table')` first. */
+/** The running child processes of a process. Call `needs('process table')` first. */
 export const childrenOf = (parent: number): { readonly pid: number; readonly command: string }[] =>
   each('stat', (status, pid) => (new RegExp(`\\) [^Z] ${parent} `).test(status) ? [commandOf(pid)] : []))
 
-/** Throws for one that has ended. */
+/** Throws for an ended process. */
 const commandOf = (pid: string) => ({
   pid: Number(pid),
   command: readFileSync(`${TABLE}/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim(),
 })
 
-/** The processes that run the JavaScript of a CouchDB, below the one that starts them. */
+/** The processes that run the JavaScript of a CouchDB, below their starter. */
 export const checkersOf = (server: number): { readonly pid: number }[] =>
   childrenOf(server)
     .flatMap(({ pid }) => childrenOf(pid))
     .filter(({ command }) => command.includes('couchjs'))
 
-/** What this process has started and has not seen end, by their process ids. */
+/** The ids of child processes whose end this process has not yet seen. */
 export const unreaped = (): string[] =>
   each('stat', (status, pid) => (new RegExp(`\\) \\S ${process.pid} `).test(status) ? [pid] : []))

@@ -8,14 +8,14 @@ export const basic = (name: string, password: string): string =>
 export interface ServerAdmin {
   readonly name: string
   readonly password: string
-  /** Of the server of this run, with these credentials. */
+  /** The URL of the server of this run, with these credentials. */
   readonly url: string
   readonly authorization: string
-  /** Takes the admin away before the test is over. */
+  /** Removes the admin before the end of the test. */
   remove(): Promise<void>
 }
 
-/** A server admin of the test's own, who may be locked out; ask `needs('node endpoints')` first. */
+/** A server admin of this test, who may be locked out. Call `needs('node endpoints')` first. */
 export async function createServerAdmin(): Promise<ServerAdmin> {
   const [name, password] = [uniqueName('admin'), 'right']
   const { origin, username, password: word } = new URL(couchUrl())
@@ -26,12 +26,12 @@ export async function createServerAdmin(): Promise<ServerAdmin> {
   }
   onTestFinished(remove)
   expect((await fetch(path, { method: 'PUT', headers, body: JSON.stringify(password) })).status).toBe(200)
-  await eventually(async () => expect(await (await fetch(path, { headers })).json()).toMatch(/^-/)) // hashed: valid from now on
+  await eventually(async () => expect(await (await fetch(path, { headers })).json()).toMatch(/^-/)) // hashed: valid now
   const url = Object.assign(new URL(couchUrl()), { username: name, password }).href
   return { name, password, url, authorization: basic(name, password), remove }
 }
 
-/** What CouchDB itself says to a login. */
+/** The status of CouchDB itself for a login. */
 export async function loginStatus(authorization: string): Promise<number> {
   return (await fetch(`${new URL(couchUrl()).origin}/_session`, { headers: { authorization } })).status
 }

@@ -1,11 +1,11 @@
 import { systemClock, type Clock } from '../../sidecar/core/clock.ts'
 
 export interface SkippingClock extends Clock {
-  /** Sets it forward. Who sleeps is not woken. */
+  /** Sets the clock forward. A running sleep does not end. */
   skip(ms: number): void
 }
 
-/** The system's clock, for tests in which nobody wants to wait for what is due in minutes. */
+/** The system's clock, for tests that skip minutes of waiting. */
 export function createSkippingClock(): SkippingClock {
   let aheadMs = 0
   return {

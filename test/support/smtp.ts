@@ -5,54 +5,54 @@ import PostalMime, { type Email } from 'postal-mime'
 import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 'smtp-server'
 import { onTestFinished } from 'vitest'
 
-/** What the server does with a message. */
+/** The server's behaviour for each message. */
 export type SmtpMode =
   | { readonly kind: 'accept' }
   | { readonly kind: 'refuse-recipient'; readonly code: number }
   | { readonly kind: 'refuse-message'; readonly code: number }
-  /** Accepts, but takes its time before it says so. */
+  /** Accepts, but delays its reply. */
   | { readonly kind: 'slow'; readonly delayMs: number }
-  /** Takes its time before it greets. */
+  /** Delays its greeting. */
   | { readonly kind: 'slow-greeting'; readonly delayMs: number }
-  /** Breaks the connection while the message comes in. */
+  /** Breaks the connection during the message. */
   | { readonly kind: 'cut-during-message' }
-  /** Accepts the message and breaks the connection before it has said so. */
+  /** Accepts the message and breaks the connection before its reply. */
   | { readonly kind: 'cut-after-message' }
 
 export interface AcceptedMail extends Email {
-  /** Addresses of the envelope. */
+  /** The addresses of the envelope. */
   readonly envelope: { readonly from: string; readonly to: readonly string[] }
 }
 
 export interface TestSmtp {
   /** `smtp://127.0.0.1:port`. */
   readonly url: string
-  /** What a recipient would find in the mailbox, in order. */
+  /** The accepted mails, in order. */
   readonly accepted: readonly AcceptedMail[]
-  /** Each `RCPT` command as it came, before the server reads an address out of it. */
+  /** Each `RCPT` command as received, before the server parses an address. */
   readonly commands: readonly string[]
-  /** How often a client has named a recipient: tries, whatever became of them. */
+  /** The number of `RCPT` commands: attempts, with any result. */
   readonly tries: number
   readonly openConnections: number
-  /** From now on. */
+  /** Changes the behaviour from now on. */
   behave(mode: SmtpMode): void
   /** Breaks every connection and refuses new ones. */
   down(): Promise<void>
-  /** Comes back after `down`, on the same port. */
+  /** Accepts connections again after `down`, on the same port. */
   up(): Promise<void>
-  /** Accepts everything again, from now on, and has accepted nothing yet. */
+  /** Resets the server: it accepts everything, and its list of accepted mails is empty. */
   renew(): Promise<void>
   close(): Promise<void>
 }
 
-/** A real SMTP server, which accepts everything until told otherwise. It belongs to the running test. */
+/** A real SMTP server that accepts everything by default. It closes at the end of the test. */
 export async function startTestSmtp(): Promise<TestSmtp> {
   const smtp = await openTestSmtp()
   onTestFinished(() => smtp.close())
   return smtp
 }
 
-/** As `startTestSmtp`, for all tests of a file, which has to close it. */
+/** As `startTestSmtp`, for all tests of a file. The file must close it. */
 export async function openTestSmtp(): Promise<TestSmtp> {
   const accepted: AcceptedMail[] = []
   const commands: string[] = []
@@ -91,7 +91,7 @@ export async function openTestSmtp(): Promise<TestSmtp> {
     },
     onData: (stream, session, done) => void receive(stream, session).then(() => done(), done),
   })
-  server.on('error', () => {}) // of connections that clients or this server have broken
+  server.on('error', () => {}) // errors of broken connections
   server.server.on('connection', (socket: Socket) => {
     const { remotePort } = socket
     sockets.set(remotePort, socket)

@@ -1,17 +1,17 @@
 /**
- * What `npm test` leaves out, so that it takes minutes, and `npm run test:slow` does: more of the same, harder
- * surroundings. What is asserted is the same.
+ * The additional runs of `npm run test:slow`, which `npm test` omits so that it takes minutes: more cases and harder
+ * conditions. The assertions are the same.
  */
 import { test } from 'vitest'
 
 const thorough = process.env.THOROUGH === '1'
 
-/** So many of something. */
+/** A number that is larger when thorough. */
 export const amount = (usual: number, whenThorough: number): number => (thorough ? whenThorough : usual)
 
-/** The first case and each `step`-th after it; all of them when thorough. */
+/** The first case and each `step`-th after it, or all cases when thorough. */
 export const sample = <T>(cases: readonly T[], step: number): readonly T[] =>
   thorough ? cases : cases.filter((_, index) => index % step === 0)
 
-/** As `test`, when thorough. A file has at least one `test` beside these. */
+/** As `test`, when thorough. A file needs at least one other `test`. */
 export const thoroughTest = thorough ? test : (((): void => undefined) as unknown as typeof test)

@@ -1,17 +1,17 @@
 import { pass, type Fault } from './faults.ts'
 
 export interface UnderWay {
-  /** Meets the request, and counts it until its answer has ended. */
+  /** Counts a request from its arrival to the end of its answer. */
   readonly fault: Fault
-  /** How many have come. */
+  /** The number of requests so far. */
   readonly count: number
-  /** How many of them there are now. */
+  /** The number of requests in progress. */
   readonly now: number
-  /** How many there were at the same time, at the most. */
+  /** The highest number of requests at the same time. */
   readonly most: number
 }
 
-/** Counts the requests that have begun and not ended. */
+/** Counts the requests in progress. */
 export function countUnderWay(then: Fault = pass): UnderWay {
   let [count, now, most] = [0, 0, 0]
   return {

@@ -1,4 +1,4 @@
-/** Traces, as docs/tracing.md sets them up: OpenTelemetry's own SDK sends them to a collector. */
+/** Traces as docs/tracing.md sets them up: the OpenTelemetry SDK sends them to a collector. */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
@@ -63,7 +63,7 @@ async function startReceiver() {
   return { url, headers }
 }
 
-/** The page's own file. */
+/** The setup file from the page. */
 async function writeSetup(): Promise<string> {
   const page = readFileSync(join(root, 'docs/tracing.md'), 'utf8')
   const [, source = ''] = /```js\n(\/\/ tracing\.mjs\n[^]*?)```/.exec(page) ?? []
@@ -77,7 +77,7 @@ async function writeSetup(): Promise<string> {
 const attributesOf = ({ attributes }: Span) =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
 
-test('a document is a trace, from its change to its save, which goes on in what its handlers call', async () => {
+test('a document’s trace runs from its change to its save, and continues in the services that its handlers call', async () => {
   const [collector, receiver, smtp] = [await startCollector(), await startReceiver(), await startTestSmtp()]
   const module = await writeModule(`
     import { defineHandlers, webhook } from 'couchdb-sidecar'

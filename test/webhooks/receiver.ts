@@ -1,4 +1,4 @@
-/** A server that receives webhooks: it believes only what is signed. */
+/** A server that receives webhooks, and accepts only signed ones. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
@@ -14,7 +14,7 @@ export interface Received {
 
 type Reply = (received: Received, response: ServerResponse) => void | Promise<void>
 
-/** Replies to each call with what `reply` does; keeps what it has received. */
+/** Answers each call with `reply`, and keeps the received calls. */
 export async function startReceiver(reply: Reply) {
   const received: Received[] = []
   const server = createServer((request, response) => {
@@ -42,7 +42,7 @@ async function read(request: IncomingMessage): Promise<Received> {
   }
 }
 
-/** The document of a call, by the library of Standard Webhooks; throws where the signature is wrong. */
+/** The document of a call, verified by the library of Standard Webhooks; throws if the signature is wrong. */
 export const verified = ({ headers, body }: Received, secret = SECRET): Record<string, unknown> =>
   new Webhook(secret).verify(body, headers) as Record<string, unknown>
 

@@ -32,7 +32,7 @@ async function faultsOf(json: unknown, settings = allowed): Promise<string[]> {
   return (thrown as ConfigError).faults.map((fault) => fault.replace(`SIDECAR_HANDLERS: ${path}: `, ''))
 }
 
-test('handlers.json names machines, webhooks, schedules and deletions', async () => {
+test('handlers.json defines machines, webhooks, schedules and deletions', async () => {
   const paid = { mode: 'unsafe', create: 'client', next: { invoiced: 'sidecar' } }
   const { loaded } = await load({
     machines: { order: { paid, invoiced: {} }, photo: { shown: { create: 'client' } } },
@@ -74,12 +74,12 @@ test.each([
   expect((await faultsOf(json)).join('\n')).toContain(fault)
 })
 
-test('an address never shows its credentials in a fault', async () => {
+test('a fault never shows the credentials in a URL', async () => {
   const faults = await faultsOf({ webhooks: [{ ...one, url: 'http://ann:s3cret@billing:8080/' }] })
   expect(faults.join()).toContain('without credentials, got http://***@billing:8080/')
 })
 
-test('hosts and secrets that the settings do not have are faults, all at once', () => {
+test('all hosts and secrets that are missing in the settings are reported at once', () => {
   const control = createControl<Machines>({})
   control.safe('a', 'new', webhook('http://billing:8080/'))
   control.safe('b', 'new', webhook('http://billing/'))
@@ -101,12 +101,12 @@ test('hosts and secrets that the settings do not have are faults, all at once', 
     ...['billing', 'evil-example.com', 'shop.example.com:8443'].map(
       (host) => `SIDECAR_WEBHOOK_HOSTS: expected to name ${host}, ${named}`,
     ),
-    'SIDECAR_WEBHOOK_SECRETS: expected a secret with which calls are signed, got none',
-    'the shadow handler for a in state new: expected a function, got a webhook: what it does cannot be withheld',
+    'SIDECAR_WEBHOOK_SECRETS: expected a secret to sign the calls, got none',
+    'the shadow handler for a in state new: expected a function, got a webhook, whose effects cannot be withheld',
   ])
 })
 
 test.each(['', 'whsec_', 'whsec_c2hvcnQ=', 'ab'.repeat(20), `whsec_${'ä'.repeat(40)}`, `whsec_${'a'.repeat(100)}`])(
-  'a secret that is none: %j',
+  'an invalid secret is a fault: %j',
   (secret) => expect(keyFrom(secret)).toBeUndefined(),
 )

@@ -1,4 +1,4 @@
-/** Handlers that are programs elsewhere: what is sent, and what is made of every answer. */
+/** Handlers that run as external programs: the requests to them, and the result of each answer. */
 import type { Machines } from '../../ddocs/machine.ts'
 import { onTestFinished, expect, test } from 'vitest'
 import type { HandlerOptions } from '../../sidecar/index.ts'
@@ -17,7 +17,7 @@ type Reply = Parameters<typeof startReceiver>[0]
 
 const OLDER = `whsec_${Buffer.from('the secret of before, also long enough').toString('base64')}`
 
-/** A database with an engine whose only handler is the receiver's. */
+/** A database with an engine whose only handler calls the receiver. */
 async function startWebhook(reply: Reply, options: HandlerOptions = {}, { secrets = [SECRET], url = '' } = {}) {
   const db = await freshDb('webhooks')
   const receiver = await startReceiver(reply)
@@ -36,7 +36,7 @@ async function startWebhook(reply: Reply, options: HandlerOptions = {}, { secret
 
 const invoiced: Reply = (received, response) => json(response, 200, { ...verified(received), state: 'invoiced' })
 
-test('the document is sent, signed, and the answer is the next one', async () => {
+test('the document is sent with a signature, and the answer becomes its next version', async () => {
   const { db, put, received } = await startWebhook(invoiced)
   await put({ total: 12, name: 'Ärger \u{1f600}' })
   await eventually(async () => expect(await db.get('o')).toMatchObject({ state: 'invoiced', total: 12 }))
@@ -52,7 +52,7 @@ test('the document is sent, signed, and the answer is the next one', async () =>
   expect(verified(received[0]!)).toMatchObject({ _id: 'o', name: 'Ärger \u{1f600}', docstate: { claim: {} } })
 })
 
-test('while a secret is exchanged for another, receivers that know either of them accept the call', async () => {
+test('during a secret rotation, receivers with either secret accept the call', async () => {
   const { put, received } = await startWebhook(invoiced, {}, { secrets: [SECRET, OLDER] })
   await put()
   await eventually(() => expect(received).toHaveLength(1))
@@ -66,7 +66,7 @@ test.each([
   ['429 that says when', (_: Received, response) => json(response, 429, {}, { 'retry-after': '1' })],
   ['a connection that is cut', (_: Received, response) => void response.destroy()],
   ['half an answer', (_: Received, response) => void response.writeHead(200, { 'content-length': 99 }).end('{"a"')],
-] satisfies [string, Reply][])('after %s it is tried again, with the same id', async (_, fail) => {
+] satisfies [string, Reply][])('after %s the call is retried with the same id', async (_, fail) => {
   let calls = 0
   const { db, put, received } = await startWebhook((one, response) =>
     calls++ === 0 ? fail(one, response) : invoiced(one, response),
@@ -81,7 +81,7 @@ test.each([
 test.each([
   ['after seconds', () => '3600'],
   ['at a date', () => new Date(Date.now() + 3_600_000).toUTCString()],
-])('Retry-After says %s when the next try is due', async (_, retryAfter) => {
+])('Retry-After %s sets the time of the next attempt', async (_, retryAfter) => {
   const problem = { type: 'https://example.com/problems/rate_limited', title: 'Slow down', detail: 'two a minute' }
   const { db, put } = await startWebhook((_one, response) =>
     json(response, 429, problem, { 'retry-after': retryAfter() }),
@@ -99,7 +99,7 @@ test.each([
   ['204', (response) => void response.writeHead(204).end()],
   ['200 without a body', (response) => void response.writeHead(200).end()],
 ] satisfies [string, (response: Parameters<Reply>[1]) => void][])(
-  '%s: it is done, and stays in its state',
+  'the answer %s marks the document as handled without a new state',
   async (_, reply) => {
     const { db, put, received } = await startWebhook((_one, response) => reply(response))
     await put()
@@ -115,13 +115,13 @@ test.each([
   ['a problem', 422, { type: 'https://example.com/problems/no_stock', detail: 'none left' }, 'no_stock', 'none left'],
   ['a problem with a code', 409, { code: 'card_declined', title: 'Declined' }, 'card_declined', 'Declined'],
   ['a refusal without words', 400, undefined, 'http_400', 'nothing'],
-  ['a redirect', 302, undefined, 'redirected', 'expected an answer, not another address'],
+  ['a redirect', 302, undefined, 'redirected', 'expected an answer, got a redirect'],
   ['text', 200, 'thanks', 'bad_answer', 'got "\\"thanks\\""'],
   ['a list', 200, [1], 'bad_answer', 'expected the next document as JSON'],
   ['a document of another type', 200, { _id: 'o', type: 'bill', state: 'new' }, 'bad_result', 'type'],
   ['no state', 200, { _id: 'o', type: 'order' }, 'bad_result', 'state'],
   ['nine megabytes', 200, { large }, 'bad_answer', 'expected at most 8000000 bytes'],
-] as const)('%s puts the document into error, once', async (_, status, body, code, reason) => {
+] as const)('the answer %s puts the document into error without a retry', async (_, status, body, code, reason) => {
   const { db, put, received } = await startWebhook((_one, response) => {
     if (body === undefined) response.writeHead(status, { location: 'http://127.0.0.1:1/' }).end()
     else json(response, status, body)
@@ -132,7 +132,7 @@ test.each([
   expect(received, 'and not tried again').toHaveLength(1)
 })
 
-test('one that does not answer ends with the time of its handler, and one that is away is tried again', async () => {
+test('a webhook without answer ends with the handler’s timeout, and an unreachable one is retried', async () => {
   const { db, put, received } = await startWebhook(() => undefined, { timeout: '1s' })
   await put()
   await eventually(async () => expect(docstateIn(await db.get('o'))?.failure).toMatchObject({ code: 'timeout' }))
@@ -144,7 +144,7 @@ test('one that does not answer ends with the time of its handler, and one that i
   )
 })
 
-test('schedules and deletions are sent as other documents are', async () => {
+test('schedules and deletions are sent like other documents', async () => {
   const { url, received } = await startReceiver((_one, response) => json(response, 200, { state: 'ignored' }))
   const client = createWebhookClient({ keys: [keyFrom(SECRET)!], version: '1', now: Date.now })
   onTestFinished(() => client.close())

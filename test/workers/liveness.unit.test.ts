@@ -26,7 +26,7 @@ test('who gives no sign for its whole timeout is silent; what lay there at the f
   expect(await look(5000, { beat: 3 })).toBe('alive')
 })
 
-test('another revision is a sign too, and a heartbeat that was taken away is none', async () => {
+test('a new revision counts as a heartbeat, and a deleted heartbeat does not', async () => {
   const { look } = watch()
   await look(0, { beat: 1 })
   for (let i = 0; i < 2; i++) await look(5000, { beat: 1 })
@@ -35,7 +35,7 @@ test('another revision is a sign too, and a heartbeat that was taken away is non
   expect(await look(5000, undefined, '2-b')).toBe('silent')
 })
 
-test('our own sign says nothing of another process of the same name', async () => {
+test('a heartbeat of this process proves nothing about another process of the same name', async () => {
   const { look } = watch()
   await look(0, { process: 'theirs', beat: 1 })
   for (let i = 0; i < 2; i++) expect(await look(5000, { process: 'ours', beat: i })).toBe('unknown')
@@ -44,7 +44,7 @@ test('our own sign says nothing of another process of the same name', async () =
 })
 
 test.each([8000, 20_000, 3_600_000])(
-  'looks that are %d ms apart find the dead at the third, not before',
+  'reads %d ms apart find a dead worker at the third read, not before',
   async (gapMs) => {
     const { look } = watch()
     await look(0, { beat: 1 })
@@ -54,7 +54,7 @@ test.each([8000, 20_000, 3_600_000])(
   },
 )
 
-test('after a look that failed all counts from the beginning; who is gone is forgotten', async () => {
+test('a failed read restarts all timeouts, and a removed worker is forgotten', async () => {
   const { signs, look } = watch()
   await look(0, { beat: 1 })
   for (let i = 0; i < 2; i++) await look(5000, { beat: 1 })
@@ -65,7 +65,7 @@ test('after a look that failed all counts from the beginning; who is gone is for
   expect(signs.isSilent(ID)).toBe(false)
 })
 
-test('who was seen to live does so after a look that failed, too', async () => {
+test('a worker that was alive stays alive after a failed read', async () => {
   const { signs, look } = watch()
   await look(0, { beat: 1 })
   expect(await look(5000, { beat: 2 })).toBe('alive')

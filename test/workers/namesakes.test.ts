@@ -1,4 +1,4 @@
-/** Two processes that are the same worker: by mistake, or because one has taken the place of the other. */
+/** Two processes that are the same worker: by mistake, or because one replaces the other. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
@@ -8,7 +8,7 @@ import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy } from '../support/faulty-proxy.ts'
 import { startRegistry } from './registries.ts'
 
-/** One that can be killed: its process is gone, and takes nothing back. */
+/** A worker that can be killed: its process ends and unregisters nothing. */
 async function startMortal(name: string): Promise<{ registry: Registry; kill: () => Promise<void> }> {
   const proxy = await startFaultyProxy()
   return { registry: startRegistry(createTestCouch({ url: proxy.url }).db(name)), kill: () => proxy.down() }
@@ -18,7 +18,7 @@ const optionsIn = async (db: Database) => (await db.find('worker:mill:a'))?.opti
 const oats = { timeoutMs: 3000, grain: 'oats' }
 const rye = { timeoutMs: 3000, grain: 'rye' }
 
-test('two processes of one name are told so, once', async () => {
+test('each of two processes of one name logs the conflict at most once', async () => {
   const db = await freshDb('namesakes')
   const [toOne, toTwo] = [vi.fn(), vi.fn()]
   startRegistry(db, toOne).register('mill', 'a', oats)
@@ -30,7 +30,7 @@ test('two processes of one name are told so, once', async () => {
   for (const told of [toOne, toTwo]) expect(told.mock.calls.length).toBeLessThan(2)
 })
 
-test.each([2, 4])('%d processes of one name that differ do not write over each other', async (count) => {
+test.each([2, 4])('%d processes of one name with different options do not overwrite each other', async (count) => {
   const db = await freshDb('namesakes')
   const registries = Array.from({ length: count }, () => startRegistry(db))
   registries.forEach((registry, i) => registry.register('mill', 'a', { timeoutMs: 3000, grain: `grain ${i}` }))
@@ -44,7 +44,7 @@ test.each([2, 4])('%d processes of one name that differ do not write over each o
   expect(told).toHaveBeenCalledOnce()
 })
 
-test('the first changes what it tells of itself, and when it leaves the second takes its place', async () => {
+test('the first process changes its options, and the second takes its place after it unregisters', async () => {
   const db = await freshDb('namesakes')
   const [first, second] = [startRegistry(db), startRegistry(db)]
   first.register('mill', 'a', oats)
@@ -57,7 +57,7 @@ test('the first changes what it tells of itself, and when it leaves the second t
   await eventually(async () => expect(await optionsIn(db)).toEqual({ grain: 'rye' }))
 })
 
-test('the second leaves, and takes nothing of the first with it', async () => {
+test('the second process unregisters without removing the first', async () => {
   const db = await freshDb('namesakes')
   const told = vi.fn()
   const [first, second] = [startRegistry(db), startRegistry(db, told)]
@@ -69,7 +69,7 @@ test('the second leaves, and takes nothing of the first with it', async () => {
   expect((await db.get('worker:mill:a'))._rev).toMatch(/^1-/)
 })
 
-test('a worker that starts again after a crash is not found dead, and soon tells its new options', async () => {
+test('a worker that restarts after a crash is not found dead and soon publishes its new options', async () => {
   const db = await freshDb('namesakes')
   const { registry, kill } = await startMortal(db.name)
   const [watcher, warned] = [startRegistry(db), vi.fn()]
@@ -86,7 +86,7 @@ test('a worker that starts again after a crash is not found dead, and soon tells
   expect(warned).not.toHaveBeenCalled()
 })
 
-test('a worker that starts again with the same options writes no revision', async () => {
+test('a worker that restarts with the same options writes no revision', async () => {
   const db = await freshDb('namesakes')
   const { registry, kill } = await startMortal(db.name)
   registry.register('mill', 'a', oats)

@@ -1,4 +1,4 @@
-/** Engines that share the work of one database. */
+/** Engines that share the documents of one database. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { viewOf } from '../support/answers.ts'
 import { expect, test } from 'vitest'
@@ -69,7 +69,7 @@ async function seeEachOther(workers: readonly Worker[]): Promise<void> {
   })
 }
 
-/** Nobody is taken for dead, no claim is renewed, and nothing is looked at again. */
+/** No worker is declared dead, no claim is renewed, and no resync runs. */
 const quiet = { timeoutMs: 30_000, leaseMs: 30_000, sweepMs: 60_000 }
 
 const idsOf = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => `o${from + i}`)
@@ -84,7 +84,7 @@ const expectInvoiced = (db: Database, count: number) =>
     expect(rows).toContainEqual({ key: ['order', 'invoiced'], value: count })
   })
 
-test('each document is taken by the one worker that all hold responsible, and nobody reaches for it in vain', async () => {
+test('each document is claimed by its one responsible worker, without a lost claim', async () => {
   const db = await freshDb('partitioning')
   const workers = [
     await startWorker(db, 'a', quiet),
@@ -103,7 +103,7 @@ test('each document is taken by the one worker that all hold responsible, and no
   for (const doc of await db.getMany(ids)) expect(doc._rev).toMatch(/^3-/)
 })
 
-test('a worker that joins takes its share, one that leaves gives it up, and what it leaves is taken at once', async () => {
+test('a joining worker takes its partition, and the others take a leaving worker’s documents at once', async () => {
   const db = await freshDb('partitioning')
   const first = await startWorker(db, 'a')
   await writeOrders(db, idsOf(0, 50))
@@ -119,7 +119,7 @@ test('a worker that joins takes its share, one that leaves gives it up, and what
   expect(first.handled.length + second.handled.length).toBe(200)
 })
 
-test('the share of a worker that is cut off is taken by the others', async () => {
+test('the other workers take the partition of a worker that is cut off', async () => {
   const db = await freshDb('partitioning')
   const proxy = await startFaultyProxy()
   const [cutOff, other] = [
@@ -135,7 +135,7 @@ test('the share of a worker that is cut off is taken by the others', async () =>
   expect(cutOff.handled).toEqual([])
 })
 
-test('documents of a worker that lives and does nothing are taken at the second look', async () => {
+test('the second resync takes the documents of a worker that is alive but idle', async () => {
   const db = await freshDb('partitioning')
   const idler = startRegistry(db)
   idler.register('sidecar', 'a', { timeoutMs: 1000 })
@@ -146,7 +146,7 @@ test('documents of a worker that lives and does nothing are taken at the second 
   expect(idler.members('sidecar')?.members).toHaveLength(2)
 })
 
-test('a try that is due is made by the worker that is responsible then', async () => {
+test('a due retry runs on the worker that is responsible at that time', async () => {
   const db = await freshDb('partitioning')
   const tries: string[] = []
   const failOnce = async (name: string) => {
@@ -181,7 +181,7 @@ function partitionOf({ registry, name }: Worker, db: Database) {
   return createPartitioning({ registry, role: 'sidecar', self: name, serves: () => true, signal }).of(db.name)
 }
 
-test('who is alone reads documents with the feed; of several each reads those of its own part, once', async () => {
+test('a single worker reads documents with the feed, and several workers each read their own partition once', async () => {
   const db = await freshDb('partitioning')
   const proxy = await startFaultyProxy()
   const through = createTestCouch({ url: proxy.url }).db(db.name)
@@ -193,10 +193,10 @@ test('who is alone reads documents with the feed; of several each reads those of
 
   const workers = [await startWorker(db, 'b', quiet), await startWorker(through, 'c', quiet)]
   await seeEachOther(workers)
-  proxy.dropConnections() // the next one is opened by what is known now
+  proxy.dropConnections() // the next feed opens with the current membership
   await eventually(() => expect(feeds().at(-1)?.query.get('include_docs')).toBeNull())
   const looks = () => proxy.requests.filter(({ path }) => path.includes('/_view/')).length
-  for (let seen = -1; seen !== looks() || seen === 0; await sleep(1000)) seen = looks() // through the list, at first
+  for (let seen = -1; seen !== looks() || seen === 0; await sleep(1000)) seen = looks() // first pass through the list
   const before = proxy.requests.length
   await writeOrders(db, idsOf(0, 200))
   await expectInvoiced(db, 200)
@@ -209,12 +209,12 @@ test('who is alone reads documents with the feed; of several each reads those of
       return keys ?? docs!.map(({ id }) => id)
     })
   expect([...new Set(read)].sort()).toEqual(second!.handled.sort())
-  // The row of an own save may come before its answer: then that document is read once more.
+  // The row of an own save may arrive before its answer. Then that document is read once more.
   expect(read.length - second!.handled.length, 'nearly all of them once').toBeLessThan(10)
   expect(second!.handled.length).toBeGreaterThan(40)
 })
 
-test('workers that share learn from the feed of a branch that CouchDB hides', async () => {
+test('workers that share a database learn from the feed about a branch that CouchDB hides', async () => {
   const db = await freshDb('partitioning')
   const workers = [await startWorker(db, 'b', quiet), await startWorker(db, 'c', quiet)]
   await seeEachOther(workers)
@@ -225,7 +225,7 @@ test('workers that share learn from the feed of a branch that CouchDB hides', as
   expect(workers.flatMap(({ handled }) => handled)).toEqual([paid._id])
 })
 
-test('workers that are not alike read documents with the feed, and each takes what it has a handler for', async () => {
+test('workers with different handlers read documents with the feed, and each handles its own types', async () => {
   const db = await freshDb('partitioning')
   const { registry } = await startWorker(db, 'a')
   const other = await startWorker(db, 'b')

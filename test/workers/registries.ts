@@ -5,7 +5,7 @@ import type { Database } from '../../sidecar/couch/database.ts'
 import { createEvents, type Events } from '../../sidecar/events/channels.ts'
 import { createRegistry, type Registry } from '../../sidecar/workers/registry.ts'
 
-/** A registry that ends with the test. `write` gets its warnings, a line each. */
+/** A registry that closes with the test. `write` receives its warnings, one line each. */
 export function startRegistry(
   database: Database,
   write: (line: string) => void = () => undefined,

@@ -1,4 +1,4 @@
-/** How workers, subscriptions and registries end, and that nothing of them stays. */
+/** The end of workers, subscriptions and registries, which leaves nothing behind. */
 import { getEventListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
@@ -9,7 +9,7 @@ import { idsIn, startRegistry } from './registries.ts'
 
 const quick = { timeoutMs: 1000 }
 
-test('the end of a registry takes out its workers, and so does the signal of one', async () => {
+test('closing a registry unregisters its workers, and so does the signal of a worker', async () => {
   const db = await freshDb('workers')
   const registry = startRegistry(db)
   const leaving = new AbortController()
@@ -22,7 +22,7 @@ test('the end of a registry takes out its workers, and so does the signal of one
   expect(await db.withPrefix('worker:')).toEqual([])
 })
 
-test('the end of a registry waits for whom a signal has just taken out', async () => {
+test('closing a registry waits for a worker whose signal has just aborted', async () => {
   const db = await freshDb('workers')
   const registry = startRegistry(db)
   const leaving = new AbortController()
@@ -33,7 +33,7 @@ test('the end of a registry waits for whom a signal has just taken out', async (
   expect(await db.withPrefix('worker:')).toEqual([])
 })
 
-test('who leaves while it is being written down is not there afterwards', async () => {
+test('a worker that unregisters during its own write leaves no document', async () => {
   const db = await freshDb('workers')
   const proxy = await startFaultyProxy()
   const registry = startRegistry(createTestCouch({ url: proxy.url }).db(db.name))
@@ -48,7 +48,7 @@ test('who leaves while it is being written down is not there afterwards', async 
   expect(await db.find('worker:mill:a')).toBeUndefined()
 })
 
-test('the end of a registry is not held up by a server that does not answer', async () => {
+test('an unresponsive server does not delay closing a registry', async () => {
   const db = await freshDb('workers')
   const proxy = await startFaultyProxy()
   const registry = startRegistry(createTestCouch({ url: proxy.url }).db(db.name))
@@ -56,12 +56,12 @@ test('the end of a registry is not held up by a server that does not answer', as
   registry.register('mill', 'a', quick, leaving.signal)
   await eventually(() => expect(idsIn(registry)).toEqual(['a']))
   proxy.freeze(true)
-  await sleep(500) // a round is under way
+  await sleep(500) // a heartbeat round is running
   leaving.abort(new Error('done'))
   await registry.close()
 })
 
-test('a signal that has aborted registers nobody and subscribes nobody', async () => {
+test('an aborted signal registers no worker and adds no subscriber', async () => {
   const db = await freshDb('workers')
   const registry = startRegistry(db)
   const told = vi.fn()
@@ -75,7 +75,7 @@ test('a signal that has aborted registers nobody and subscribes nobody', async (
   expect(told).not.toHaveBeenCalled()
 })
 
-test('after its end a registry does nothing', async () => {
+test('a closed registry does nothing', async () => {
   const db = await freshDb('workers')
   const registry = startRegistry(db)
   registry.register('mill', 'a', quick)
@@ -92,18 +92,18 @@ test('after its end a registry does nothing', async () => {
   await registry.unregister(ref)
 })
 
-test('who leaves and comes back at once stays', async () => {
+test('a worker that unregisters and registers again at once stays registered', async () => {
   const db = await freshDb('workers')
   const registry = startRegistry(db)
   await registry.unregister(registry.register('mill', 'a', quick))
   const ref = registry.register('mill', 'a', quick)
-  await sleep(2500) // the last words of the first are over
+  await sleep(2500) // the writes of the first registration are over
   expect(idsIn(registry)).toEqual(['a'])
   await registry.unregister(ref)
   expect(await db.withPrefix('worker:')).toEqual([])
 })
 
-test('a signal that lives long keeps nothing of what has ended', async () => {
+test('a long-lived signal keeps no listener of ended registrations', async () => {
   const registry = startRegistry(await freshDb('workers'))
   const { signal } = new AbortController()
   const listeners = () => getEventListeners(signal, 'abort').length

@@ -10,7 +10,7 @@ import { idsIn, startRegistry } from './registries.ts'
 
 const quick = { timeoutMs: 1000 }
 
-test('whoever registers is seen by all, with what it tells of itself, until it unregisters', async () => {
+test('all registries see a registered worker with its options until it unregisters', async () => {
   const db = await freshDb('workers')
   const [one, two] = [startRegistry(db), startRegistry(db)]
   const ref = one.register('mill', 'miller: 1', { ...quick, grain: 'rye' })
@@ -29,7 +29,7 @@ test('whoever registers is seen by all, with what it tells of itself, until it u
   await eventually(() => expect(idsIn(two)).toEqual(['b']))
 })
 
-test('it is told who comes and who goes', async () => {
+test('events report workers that join and leave', async () => {
   const db = await freshDb('workers')
   const events = createEvents({ log: pino({ level: 'silent' }) })
   const told: unknown[] = []
@@ -45,7 +45,7 @@ test('it is told who comes and who goes', async () => {
   await eventually(() => expect(told.slice(2)).toEqual([['worker:left', 'mill', 'b']]))
 })
 
-test('the same id again is the same ref, and changes what it tells; roles are apart', async () => {
+test('registering an id again gives the same ref and changes the options, and roles are separate', async () => {
   const db = await freshDb('workers')
   const registry = startRegistry(db)
   const ref = registry.register('mill', 'a', quick)
@@ -62,7 +62,7 @@ test('the same id again is the same ref, and changes what it tells; roles are ap
   expect(idsIn(registry, 'bakery')).toEqual(['a'])
 })
 
-test('heartbeats are no revisions and no rows in the feed, and change no version', async () => {
+test('heartbeats create no revisions and no feed rows, and change no version', async () => {
   const db = await freshDb('workers')
   const [one, two] = [startRegistry(db), startRegistry(db)]
   one.register('mill', 'a', quick)
@@ -80,7 +80,7 @@ test('heartbeats are no revisions and no rows in the feed, and change no version
   expect(versions).toHaveBeenCalledOnce()
 })
 
-test('the dead are removed by whoever notices; who lives comes back', async () => {
+test('any registry removes a dead worker, and a live worker registers again', async () => {
   const db = await freshDb('workers')
   const proxy = await startFaultyProxy()
   const cutOff = startRegistry(createTestCouch({ url: proxy.url }).db(db.name))
@@ -97,7 +97,7 @@ test('the dead are removed by whoever notices; who lives comes back', async () =
   expect(watcher.members('mill')!.version, 'it was away').not.toBe(version)
 })
 
-test('a CouchDB that was away kills nobody', async () => {
+test('a CouchDB outage declares no worker dead', async () => {
   const db = await freshDb('workers')
   const proxy = await startFaultyProxy()
   const through = createTestCouch({ url: proxy.url }).db(db.name)
@@ -114,7 +114,7 @@ test('a CouchDB that was away kills nobody', async () => {
   expect(await db.withPrefix('worker:')).toEqual(before)
 })
 
-test('a subscriber is called at once, once for each version, and not after its end; one that throws harms nobody', async () => {
+test('a subscriber is called at once, once per version, and not after its end; a throwing one affects no other', async () => {
   const db = await freshDb('workers')
   const registry = startRegistry(db)
   const throwing = vi.fn(() => {
@@ -140,7 +140,7 @@ test('a subscriber is called at once, once for each version, and not after its e
   expect(throwing.mock.calls.length).toBeLessThan(early.mock.calls.length)
 })
 
-test('any program may be a worker, whatever it writes of itself', async () => {
+test('any program may be a worker, with any fields in its document', async () => {
   const db = await freshDb('workers')
   await db.put({ _id: 'worker:mill:plain' })
   await db.put({ _id: 'worker:mill:%', type: 'worker', worker: 3, options: 'none', timeout_ms: -1 })
@@ -169,7 +169,7 @@ test.each([300, 0, -1, NaN, Infinity])('a timeout of %d ms is written once, as i
   expect((await db.get('_local/worker:mill:a')).beat).toBeLessThan(10)
 })
 
-test('a subscriber that subscribes is told, and so is the new one, once of each version', async () => {
+test('a subscriber may add a subscriber, and each receives every version once', async () => {
   const registry = startRegistry(await freshDb('workers'))
   const inner = vi.fn()
   const outer = vi.fn(() => {
@@ -184,7 +184,7 @@ test('a subscriber that subscribes is told, and so is the new one, once of each 
   expect(inner).toHaveBeenCalledTimes(2)
 })
 
-test('what only has the id of a worker is neither counted nor removed', async () => {
+test('a document that only has the id of a worker is neither counted nor removed', async () => {
   const db = await freshDb('workers')
   const strays = [
     { _id: 'worker:mill:x', type: 'confirm', state: 'clicked', timeout_ms: 500 },
@@ -207,7 +207,7 @@ test('what only has the id of a worker is neither counted nor removed', async ()
   ])
 })
 
-test('the dead are found over a slow line too, later', async () => {
+test('a slow connection delays the detection of dead workers but does not prevent it', async () => {
   const db = await freshDb('workers')
   const proxy = await startFaultyProxy()
   await db.put({ _id: 'worker:mill:dead', timeout_ms: 1000 })

@@ -11,14 +11,14 @@ function sharesOf(workers: readonly string[]): Map<string, number> {
   return shares
 }
 
-test.each([2, 3, 10, 100])('%d workers have about as much each', (count) => {
+test.each([2, 3, 10, 100])('%d workers have about equal partitions', (count) => {
   const shares = [...sharesOf(names(count)).values()]
   const ideal = docs.length / count
   expect(shares).toHaveLength(count)
   for (const share of shares) expect(Math.abs(share - ideal)).toBeLessThan(5 * Math.sqrt(ideal))
 })
 
-test.each([3, 10, 100])('one more than %d moves its own share and nothing else, and so does one less', (count) => {
+test.each([3, 10, 100])('adding a worker to %d moves only its own partition, and so does removing one', (count) => {
   const [before, after] = [createRendezvous(names(count)), createRendezvous(names(count + 1))]
   const moved = docs.filter((doc) => before(doc) !== after(doc))
   expect(new Set(moved.map(after))).toEqual(new Set([`host-${count}`]))
@@ -26,7 +26,7 @@ test.each([3, 10, 100])('one more than %d moves its own share and nothing else, 
   expect(Math.abs(moved.length - ideal)).toBeLessThan(5 * Math.sqrt(ideal))
 })
 
-test('the order in which the workers are known does not matter', () => {
+test('the order of the workers does not matter', () => {
   const [one, other] = [createRendezvous(['a', 'b', 'c']), createRendezvous(['c', 'a', 'b'])]
   expect(docs.filter((doc) => one(doc) !== other(doc))).toEqual([])
   expect(createRendezvous([])('x')).toBeUndefined()

@@ -5,18 +5,18 @@ import type { Kept } from '../store.ts'
 import { asNow, byChannel, localOf, type Local } from './locals.ts'
 import { exceptionOf, placeOf } from './wanted.ts'
 
-/** What a channel is to this device. */
+/** A channel on this device. */
 export interface Here {
   readonly place: Place
-  /** Whether it is otherwise on this device than on the user's others. */
+  /** Whether this device differs from the user's other devices. */
   readonly onlyHere: boolean
-  /** None: nothing of it is here. */
+  /** Undefined if this device has no data of the channel. */
   readonly local: Local | undefined
-  /** On the server; not that of a life that is over. */
+  /** Database on the server; undefined if its life is over. */
   readonly database: string | undefined
 }
 
-/** From what is kept and what stands in the documents. */
+/** Derives each channel's state on this device from the stored data and the documents. */
 export function channelsHere(kept: Kept, view: Pick<View, 'subscription'>): (channel: ChannelDoc) => Here {
   const user = kept.registration?.user
   const known = byChannel(kept.locals)

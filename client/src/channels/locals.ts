@@ -1,18 +1,18 @@
 /**
- * Which local database belongs to which channel. One is synced with one remote database for ever: a channel that was closed
- * and made again has another one on the server, so it gets another one here. While the server has made none yet, the
- * local one is bound to none; it will be to the first. Of a life that is over it is kept that it is.
+ * Maps channels to local databases. A local database syncs with one remote database for ever. A channel that was closed
+ * and created again has a new database on the server, so it gets a new local one. Before the server creates a database,
+ * the local one is unbound; it is bound to the first remote database. The end of a life stays recorded.
  */
 import type { ChannelDoc } from '../control/control-documents.ts'
 import type { Kept } from '../store.ts'
 
 /** One life of a channel, as this device knows it. */
 export interface Binding {
-  /** Of its local database, without the app's. None: nothing of it is here, and it is kept to know that it is over. */
+  /** Name of the local database, without the app's prefix. Undefined: only the record that this life is over. */
   readonly name?: string
   /** `_id` of the channel's document. */
   readonly channel: string
-  /** The remote database, with which the local one is synced. */
+  /** The remote database that the local one syncs with. */
   readonly database?: string
   readonly over?: true
 }
@@ -21,7 +21,7 @@ export type Local = Binding & { readonly name: string }
 
 export const isLocal = (binding: Binding): binding is Local => binding.name !== undefined
 
-/** What is known of one channel, by its id. */
+/** The bindings of a channel, by its id. */
 export function byChannel(locals: readonly Binding[]): (id: string) => readonly Binding[] {
   const own = new Map<string, Binding[]>()
   for (const one of locals) own.set(one.channel, [...(own.get(one.channel) ?? []), one])
@@ -31,8 +31,8 @@ export function byChannel(locals: readonly Binding[]): (id: string) => readonly 
 type Known = Pick<ChannelDoc, '_id' | 'state' | 'database'>
 
 /**
- * The channel without the database of a life that is over: one that is made again names it until it has another. A device that
- * did not see the end takes it for the one that it was, until there is another.
+ * The channel without the database of a life that is over. A channel that is created again names the old database until
+ * it has a new one. Until then, a device that missed the end takes the old database for the current one.
  */
 export function asNow<Channel extends Known>(own: readonly Binding[], channel: Channel): Channel {
   const isOver = own.some(({ database, over }) => over && database !== undefined && database === channel.database)
@@ -42,10 +42,9 @@ export function asNow<Channel extends Known>(own: readonly Binding[], channel: C
 }
 
 /**
- * With a local database for each channel that is to have one, and the end of each life that was closed; undefined where
- * all that is there.
+ * Adds a local database for each channel that needs one, and the end of each closed life. Undefined if nothing changes.
  *
- * @param isWanted whether one is to be made for this channel
+ * @param isWanted whether this channel needs a local database
  */
 export function withLocals<Channel extends Known>(
   kept: Kept,
@@ -57,7 +56,7 @@ export function withLocals<Channel extends Known>(
   return next === kept ? undefined : next
 }
 
-/** The local database of a channel as it is now. None: nothing of it is here. */
+/** The current local database of a channel; undefined if this device has no data of it. */
 export function localOf(own: readonly Binding[], channel: Known): Local | undefined {
   const { state, database } = asNow(own, channel)
   const locals = own.filter(isLocal)
@@ -78,13 +77,13 @@ function withLocalOf(kept: Kept, own: readonly Binding[], channel: Known, isWant
   return isWanted ? added(kept, { channel: _id, database }) : kept
 }
 
-/** For its first remote database. */
+/** The binding that waits for its first remote database. */
 function waitingOf<One extends Binding>(own: readonly One[]): One | undefined {
   const last = own.at(-1)
   return last && last.database === undefined && !last.over ? last : undefined
 }
 
-/** Noted also where nothing of it is here: a device that makes the channel again names the database of this life. */
+/** Records the end even without local data: a device that creates the channel again names the database of this life. */
 function withEnd(kept: Kept, own: readonly Binding[], { _id, database }: Known): Kept {
   const bound = own.find((one) => one.database === database)
   const isUnknown = database !== undefined && !bound
@@ -99,7 +98,7 @@ function added(kept: Kept, binding: Omit<Binding, 'name'>): Kept {
 }
 
 function changed(kept: Kept, binding: Binding, fields: Partial<Binding>): Kept {
-  const isThere = Object.entries(fields).every(([key, value]) => binding[key as keyof Binding] === value)
-  if (isThere) return kept
+  const isBound = Object.entries(fields).every(([key, value]) => binding[key as keyof Binding] === value)
+  if (isBound) return kept
   return { ...kept, locals: kept.locals.map((one) => (one === binding ? { ...one, ...fields } : one)) }
 }

@@ -1,7 +1,7 @@
 import type { SubscriptionDoc } from '../control/control-documents.ts'
 import type { Place } from '../client-status.ts'
 
-/** What a channel is to this device, by the documents alone. Only one that is `synced` is. */
+/** State of a channel on this device, by the documents alone. Only `synced` channels are synced. */
 export function placeOf(
   channel: { readonly state: string; readonly database?: string | undefined },
   subscription: Pick<SubscriptionDoc, 'state' | 'devices'> | undefined,
@@ -14,7 +14,7 @@ export function placeOf(
     case 'removed':
       return 'removed'
   }
-  // One whose members are being changed is `new`, too, and goes on; one in `error` may be there.
+  // A channel is also `new` while its members change, and stays usable; a channel in `error` may exist.
   if (channel.database === undefined) return 'unready'
   switch (subscription?.state) {
     case 'invite':
@@ -32,7 +32,7 @@ export function placeOf(
   }
 }
 
-/** Undefined: as on all other devices. */
+/** This device's own state; undefined if it does not differ from the other devices. */
 export const exceptionOf = (
   subscription: Pick<SubscriptionDoc, 'devices'> | undefined,
   user: string | undefined,

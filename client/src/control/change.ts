@@ -3,8 +3,8 @@ import { statusOf, type Db, type StoredDoc } from '../pouch.ts'
 type Fields = Readonly<Record<string, unknown>>
 
 /**
- * Writes what `next` makes of a document, again if it has changed meanwhile; nothing where that is undefined. What the
- * sidecar has said of the state that it leaves is left out.
+ * Writes the result of `next` for a document, and repeats this after a conflict. Writes nothing if the result is
+ * undefined. Leaves out the sidecar's fields about the former state.
  */
 export async function change(
   db: Db,

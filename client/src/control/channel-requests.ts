@@ -1,4 +1,4 @@
-/** What an owner requests of a channel. Written locally, at once; the sidecar answers when the request arrives. */
+/** Requests of an owner about channels. Each is written locally at once; the sidecar answers when it arrives. */
 import { randomHex } from '../registration/credentials.ts'
 import { isAddress } from '../registration/registration.ts'
 import { ClientError } from '../errors.ts'
@@ -8,16 +8,19 @@ import { change } from './change.ts'
 import { isOwn, type ChannelDoc } from './control-documents.ts'
 
 export interface NewChannel {
-  /** Among the channels of an owner no two have the same. */
+  /** Unique among the channels of an owner. */
   readonly name: string
-  /** Addresses. */
+  /** Email addresses. */
   readonly members?: readonly string[]
-  /** The app's own, for all members: an object of up to 4 KB. */
+  /** The app's own data, for all members: an object of up to 4 KB. */
   readonly data?: Readonly<Record<string, unknown>>
   /**
-   * Of its document; default: a random one. The same on several devices: one channel, made by whichever comes first.
-   * That of a channel that is closed: makes it again. In `error`: asks for it again, with the members and the data that it has
-   * unless others are given; but if it was changed twice, it stays so, since there is one.
+   * Id of the channel's document. Default: a random one. If several devices use the same id, the first one creates the
+   * channel.
+   *
+   * With the id of a closed channel, creates it again. With that of a channel in `error`, repeats the request: with the
+   * former members and data, unless new ones are given. A channel that was changed twice stays as it is, because it
+   * exists.
    */
   readonly id?: string
 }
@@ -26,7 +29,7 @@ type Fields = Readonly<Record<string, unknown>>
 
 export type Close = 'archive' | 'delete'
 
-/** Resolves with its id. One that is there already stays as it is. */
+/** Resolves with the channel's id. An existing channel stays as it is. */
 export async function createChannel(db: Db, owner: string, channel: NewChannel): Promise<string> {
   const { name, members, data, id = randomHex() } = channel
   if (!isLine(name, 100) || name.trim() === '')
@@ -46,8 +49,9 @@ export async function createChannel(db: Db, owner: string, channel: NewChannel):
       )
     const isRefused = before?.state === 'error' && !isChangedTwice(before)
     if (before && before.state !== 'closed' && !isRefused) return undefined
-    // What the sidecar wrote stays: by the old database it knows that this is another life, by the role whose it is. So does
-    // what was refused, unless other things are asked for now: it may be a change of a channel that has members.
+    // The sidecar's fields stay: it recognizes another life by the old database, and the owner by the role. Refused
+    // members and data stay, too, unless new ones are given. The refused request may be a change of a channel that has
+    // members.
     return {
       ...givenOf(before ?? {}, isRefused ? [...GIVEN, 'members', 'data'] : GIVEN),
       ...{ type: 'channel', state: 'new', name, owner },
@@ -58,19 +62,19 @@ export async function createChannel(db: Db, owner: string, channel: NewChannel):
   return id
 }
 
-/** Written by the sidecar. */
+/** Fields that the sidecar writes. */
 const GIVEN = ['database', 'syncpoint', 'owner_role']
 
 const givenOf = (before: Fields, keys: readonly string[]) =>
   Object.fromEntries(keys.flatMap((key) => (key in before ? [[key, before[key]]] : [])))
 
-/** It goes on as it was, and its owner is to say what is meant. */
+/** The channel continues unchanged, and its owner must decide between the changes. */
 const isChangedTwice = ({ error }: Fields): boolean =>
   (error as { code?: string } | undefined)?.code === 'changed_twice'
 
-/** What is left out stays. */
+/** Fields that are left out stay. */
 export interface ChannelChange extends Pick<NewChannel, 'members'> {
-  /** None any more: `null`. */
+  /** `null` removes the data. */
   readonly data?: NewChannel['data'] | null
 }
 
@@ -84,7 +88,7 @@ export async function changeChannel(db: Db, id: string, { members, data }: Chann
   })
 }
 
-/** What was made under another address that was not confirmed: it was mistyped. */
+/** Corrects the owner of channels that were created under a mistyped address, which was never confirmed. */
 export async function changeOwner(db: Db, channels: readonly ChannelDoc[], owner: string): Promise<void> {
   for (const { _id } of channels.filter(isOwn)) {
     await change(db, _id, (before) => (before?.owner === owner ? undefined : { ...before, owner }))
@@ -97,7 +101,7 @@ export async function closeChannel(db: Db, id: string, close: Close): Promise<vo
   await change(db, id, (before) => ({ ...ownChannel(before, id), state: 'closing', close }))
 }
 
-/** As the server has it. */
+/** The limits of the server: members, and bytes of JSON. */
 const [MOST_MEMBERS, MOST_ADDRESSES] = [250, 16_384]
 
 function expectAddresses(members: readonly string[]): void {
@@ -110,7 +114,7 @@ function expectAddresses(members: readonly string[]): void {
   throw new ClientError('bad_argument', `members: expected ${expected}, got ${members.length} and ${size}`)
 }
 
-/** As the server has it: it stands in the database of each member. */
+/** The limit of the server, in bytes: the database of each member holds a copy. */
 const MOST_DATA = 4096
 
 const bytesOf = (value: unknown): number => new TextEncoder().encode(JSON.stringify(value)).length
@@ -120,19 +124,20 @@ function expectData(data: object | undefined): void {
   const size = isObject(data) && isWholeIn(data) ? bytesOf(data) : Infinity
   if (size <= MOST_DATA) return
   const got = size === Infinity ? 'something else' : `${size}`
-  const expected = `an object of up to ${MOST_DATA} bytes of JSON, no character of it half`
+  const expected = `an object of up to ${MOST_DATA} bytes of JSON, without unpaired surrogates`
   throw new ClientError('bad_argument', `data: expected ${expected}, got ${got}`)
 }
 
 const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** In these its owner may change it, or close it. */
+/** States in which the owner may change or close a channel. */
 const OPEN = ['new', 'accepted', 'ready', 'error']
 
 function ownChannel(before: object | undefined, id: string): Record<string, unknown> {
   const channel = before as (ChannelDoc & Record<string, unknown>) | undefined
   if (channel?.type !== 'channel') throw new ClientError('unknown', `there is no channel ${id} in the control database`)
-  if (!isOwn(channel)) throw new ClientError('not_yours', `only ${channel.owner}, its owner, changes the channel ${id}`)
+  if (!isOwn(channel))
+    throw new ClientError('not_yours', `only its owner, ${channel.owner}, may change the channel ${id}`)
   if (OPEN.includes(channel.state)) return channel
   throw new ClientError(
     'wrong_state',

@@ -1,4 +1,4 @@
-/** What stands in the user's control database, as the sidecar's `docs/designs/channels.md` has it. */
+/** Documents of the user's control database, as in the sidecar's `docs/designs/channels.md`. */
 interface Doc {
   readonly _id: string
   readonly _rev: string
@@ -18,7 +18,7 @@ export interface ChannelDoc extends Doc {
 export interface SubscriptionDoc extends Doc {
   readonly type: 'subscription'
   readonly channel_id: string
-  /** By the names of devices' users, where it is otherwise than for all. */
+  /** States of devices that differ from the others, by the name of the device's user. */
   readonly devices?: Readonly<Record<string, string>>
   readonly from?: string
 }
@@ -32,7 +32,7 @@ export type ControlDoc = ChannelDoc | SubscriptionDoc | DeviceDoc
 
 const TYPES = ['channel', 'subscription', 'device']
 
-/** Documents of other types are the app's. */
+/** Documents of other types belong to the app. */
 export function isControlDoc(doc: unknown): doc is ControlDoc {
   const { _id, type, state } = (doc ?? {}) as Partial<Record<'_id' | 'type' | 'state', unknown>>
   return typeof _id === 'string' && typeof state === 'string' && TYPES.includes(String(type))
@@ -40,5 +40,5 @@ export function isControlDoc(doc: unknown): doc is ControlDoc {
 
 export const subscriptionIdOf = (channelId: string): string => `subscription:${channelId}`
 
-/** The owner's is his own document; that of a member has an id that only the sidecar may give. */
+/** Whether the user owns the channel: a member's document has an id that only the sidecar may use. */
 export const isOwn = ({ _id }: Pick<ChannelDoc, '_id'>): boolean => !_id.startsWith('channel:')

@@ -1,15 +1,15 @@
-/** What a user requests of a subscription, for all devices or for this one; and of the devices themselves. */
+/** Requests of a user about subscriptions, on all devices or on this one, and about devices. */
 import { ClientError } from '../errors.ts'
 import type { Db } from '../pouch.ts'
 import { change } from './change.ts'
 import { isOwn, subscriptionIdOf, type SubscriptionDoc } from './control-documents.ts'
 
 export interface Where {
-  /** On this device alone; the user's others stay as they are. */
+  /** Only on this device; the user's other devices do not change. */
   readonly onlyHere?: boolean
 }
 
-/** `accept`: of an invitation, or of a channel that was ended or left before. */
+/** Accepts an invitation, or a channel that the user ended or left before. */
 export const accept = (db: Db, channelId: string): Promise<void> =>
   write(db, channelId, ['invite', 'ended', 'left'], ({ state }) => ({ state: state === 'invite' ? 'active' : 'new' }))
 
@@ -19,14 +19,14 @@ export const decline = (db: Db, channelId: string): Promise<void> =>
 export const end = (db: Db, channelId: string): Promise<void> =>
   write(db, channelId, ['new', 'invite', 'active', 'paused'], () => ({ state: 'ended' }))
 
-/** Its user is no member any more, until `accept`. */
+/** Ends the user's membership until `accept`. */
 export const leave = async (db: Db, channelId: string): Promise<void> => {
   if (isOwn({ _id: channelId }))
-    throw new ClientError('wrong_state', `${channelId} is a channel of your own, which is not left but closed`)
+    throw new ClientError('wrong_state', `${channelId} is your own channel: close it instead of leaving it`)
   await write(db, channelId, ['invite', 'active', 'paused', 'ended'], () => ({ state: 'left' }))
 }
 
-/** Pauses or goes on. An exception is written where this device is to be otherwise than the others, and only there. */
+/** Pauses or resumes. Writes an exception only if this device must differ from the others. */
 export const setPaused = (
   db: Db,
   channelId: string,

@@ -8,15 +8,15 @@ import {
   type SubscriptionDoc,
 } from './control-documents.ts'
 
-/** What stands in the local control database now. */
+/** The current documents of the local control database. */
 export interface View {
   readonly channels: readonly ChannelDoc[]
   readonly devices: readonly DeviceDoc[]
   channel(id: string): ChannelDoc | undefined
   subscription(channelId: string): SubscriptionDoc | undefined
-  /** Reads what is there, and follows it from then on; `onChange` is called for each change, from any side. */
+  /** Reads all documents, then follows their changes. `onChange` is called for each change, local or replicated. */
   begin(onChange: () => void): Promise<void>
-  /** Reads one document now, before the feed brings it. */
+  /** Reads one document now, before the feed delivers it. */
   refresh(id: string): Promise<void>
   end(): void
 }

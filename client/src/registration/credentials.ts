@@ -1,4 +1,4 @@
-/** What a device chooses for itself: no one else ever knows the password and the secret. */
+/** Credentials that a device generates. Only the device knows the password and the secret. */
 import { ClientError } from '../errors.ts'
 
 /** How the server hashes passwords. */
@@ -7,10 +7,10 @@ export interface Hashing {
   readonly iterations: number
 }
 
-/** CouchDB's own since 3.4: it leaves such a hash as it is. */
+/** CouchDB's default since 3.4: CouchDB keeps such a hash as it is. */
 export const DEFAULT_HASHING: Hashing = { prf: 'sha256', iterations: 600_000 }
 
-/** As it stands in `_users`. */
+/** A password hash in the form of `_users`. */
 export interface HashedPassword {
   readonly password_scheme: 'pbkdf2'
   readonly pbkdf2_prf?: 'sha256'
@@ -23,7 +23,7 @@ const DIGESTS = { sha: { name: 'SHA-1', bits: 160 }, sha256: { name: 'SHA-256', 
 
 /** @throws ClientError `insecure_context` */
 export function needsCrypto(): void {
-  // The types say that it is always there; browsers leave it out where the page could have been changed on its way.
+  // In the types, WebCrypto always exists. Browsers omit it on pages without a secure context.
   if ((globalThis.crypto as Partial<Crypto> | undefined)?.subtle) return
   const where = (globalThis as { readonly location?: Location }).location?.origin ?? 'here'
   throw new ClientError(
@@ -32,10 +32,10 @@ export function needsCrypto(): void {
   )
 }
 
-/** 128 bits and more, in hexadecimal digits. */
+/** Random hexadecimal digits. Use 128 bits or more. */
 export const randomHex = (bytes = 16): string => hexOf(crypto.getRandomValues(new Uint8Array(bytes)))
 
-/** Six digits, each as likely as any other, for people to read and type. */
+/** Six random digits, uniformly distributed, for people to read and type. */
 export function randomCode(): string {
   const fair = 0xffffffff - (0xffffffff % 1_000_000)
   for (;;) {
@@ -47,7 +47,7 @@ export function randomCode(): string {
 export const sha256 = async (text: string): Promise<string> =>
   hexOf(new Uint8Array(await crypto.subtle.digest('SHA-256', bytesOf(text))))
 
-/** What CouchDB stores of a password. The salt is used as the text it is. */
+/** The hash that CouchDB stores. The salt is used as text, not decoded. */
 export async function hashPassword(password: string, { prf, iterations }: Hashing): Promise<HashedPassword> {
   const salt = randomHex()
   const { name, bits } = DIGESTS[prf]

@@ -1,20 +1,20 @@
-/** The sidecar's inbox over HTTP. Every answer becomes one of a few outcomes, and so does none. */
+/** The sidecar's inbox over HTTP. Every answer, and a missing one, becomes one of a few outcomes. */
 import type { Failure } from '../client-status.ts'
 import type { Hashing } from './credentials.ts'
 
-/** What the inbox tells of a document. */
+/** Status of a document in the inbox. */
 export interface InboxStatus {
-  /** To be named when another mail is asked for. */
+  /** A request for another mail must name it. */
   readonly _rev?: string
   readonly state: string
   readonly error?: { readonly code: string; readonly at?: string }
   readonly user?: string
-  /** The user's control database, once it is there. */
+  /** The user's control database, once it exists. */
   readonly database?: string
   readonly syncpoint?: string
 }
 
-/** Worth another try, not before so long. */
+/** Worth another attempt, after `afterMs` at the earliest. */
 export interface Later {
   readonly kind: 'later'
   readonly failure: Failure
@@ -24,17 +24,18 @@ export interface Later {
 export type Sent =
   | { readonly kind: 'taken'; readonly rev: string | undefined }
   | { readonly kind: 'refused'; readonly reason: string }
-  /** Something else is there under this id, or it has changed. */
+  /** Another document has this id, or the document has changed. */
   | { readonly kind: 'conflict' }
   | Later
 
-export type Asked = { readonly kind: 'status'; readonly status: InboxStatus } | { readonly kind: 'unknown' } | Later
+export type StatusAnswer =
+  { readonly kind: 'status'; readonly status: InboxStatus } | { readonly kind: 'unknown' } | Later
 
 export interface Inbox {
-  /** How the server hashes passwords; undefined where it does not tell. */
+  /** How the server hashes passwords; undefined if the inbox does not report it. */
   hashing(signal: AbortSignal): Promise<{ readonly kind: 'told'; readonly hashing?: Hashing } | Later>
   send(doc: object, signal: AbortSignal): Promise<Sent>
-  status(id: string, secret: string, signal: AbortSignal): Promise<Asked>
+  status(id: string, secret: string, signal: AbortSignal): Promise<StatusAnswer>
 }
 
 const ANSWER_MS = 20_000
@@ -47,7 +48,7 @@ interface Answer {
 
 /** @param url of the inbox, without a slash at its end */
 export function createInbox(url: string): Inbox {
-  async function ask(path: string, init: RequestInit, signal: AbortSignal): Promise<Answer | Later> {
+  async function request(path: string, init: RequestInit, signal: AbortSignal): Promise<Answer | Later> {
     const asking = new AbortController()
     const abort = () => asking.abort()
     const timer = setTimeout(abort, ANSWER_MS)
@@ -68,7 +69,7 @@ export function createInbox(url: string): Inbox {
 
   return {
     async hashing(signal) {
-      const answer = await ask('', {}, signal)
+      const answer = await request('', {}, signal)
       if ('kind' in answer) return answer
       if (answer.status !== 200) return laterThan(answer)
       const hashing = hashingIn(answer.body.credentials)
@@ -77,25 +78,25 @@ export function createInbox(url: string): Inbox {
 
     async send(doc, signal) {
       const headers = { 'Content-Type': 'application/json' }
-      const answer = await ask('', { method: 'POST', headers, body: JSON.stringify(doc) }, signal)
+      const answer = await request('', { method: 'POST', headers, body: JSON.stringify(doc) }, signal)
       if ('kind' in answer) return answer
       const { status, body } = answer
       if (status === 201) return { kind: 'taken', rev: textOf(body.rev) }
       if (status === 409) return { kind: 'conflict' }
       const reason = textOf(body.reason)
-      // A proxy's page says nothing of the document.
+      // A proxy's page does not concern the document.
       if ((status === 400 || status === 403) && reason !== undefined) return { kind: 'refused', reason }
       return laterThan(answer)
     },
 
     async status(id, secret, signal) {
       const headers = { Authorization: `Bearer ${secret}` }
-      const answer = await ask(`/${encodeURIComponent(id)}`, { headers }, signal)
+      const answer = await request(`/${encodeURIComponent(id)}`, { headers }, signal)
       if ('kind' in answer) return answer
       const { status, body } = answer
       if (status === 200 && typeof body.state === 'string')
         return { kind: 'status', status: body as unknown as InboxStatus }
-      // A proxy's 404 has another body: it does not say that the inbox knows no such document.
+      // A proxy's 404 has another body, and does not mean that the document is unknown.
       if (status === 404 && body.error === 'not_found') return { kind: 'unknown' }
       return laterThan(answer)
     },
@@ -109,7 +110,7 @@ function laterThan({ status, body, afterMs }: Answer): Later {
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
 
-/** As it would stand in `_users`; without a function it is SHA-1. */
+/** Reads the fields of `_users`; without a function, the hash is SHA-1. */
 function hashingIn(credentials: unknown): Hashing | undefined {
   const {
     password_scheme: scheme,

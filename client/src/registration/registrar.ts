@@ -1,6 +1,6 @@
 /**
- * Registers the device: sends what is to be sent, asks for its status until it is active. One request after the other; what
- * each has brought is kept before the next. Offline, it waits and begins where it was.
+ * Registers the device: sends its documents, then requests its status until it is active. Requests run one after the
+ * other, and each result is stored before the next request. Offline, the registrar waits and resumes at the same step.
  */
 import type { Store } from '../store.ts'
 import type { Failure } from '../client-status.ts'
@@ -13,21 +13,21 @@ import { isRefused, REFUSED, type Registration } from './registration.ts'
 export interface RegistrarOptions {
   readonly store: Store
   readonly inbox: Inbox
-  /** Instead of what the inbox tells. */
+  /** Replaces the hashing that the inbox reports. */
   readonly hashing?: Hashing
   readonly onFailure: (failure: Failure | undefined) => void
 }
 
 export interface Registrar {
-  /** Until the signal aborts. */
+  /** Runs until the signal aborts. */
   run(signal: AbortSignal): Promise<void>
-  /** Goes on at once: there is something to send, or the network is back. */
+  /** Continues at once: something must be sent, or the network is back. */
   wake(): void
-  /** Asks once for the status of a device that is active: it may have been revoked, or the server may have moved. */
+  /** Requests the status of an active device once: the device may be revoked, or the server may have moved. */
   check(): void
 }
 
-/** How often the status of a device is asked for that waits: less and less often. */
+/** Pauses between requests for the status of a waiting device, milliseconds. They grow by the factor. */
 const POLL_MS = { first: 2000, factor: 1.3, last: 60_000 }
 
 export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarOptions): Registrar {
@@ -36,24 +36,24 @@ export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarO
   let polls = 0
   let mustCheck = false
 
-  /** How long to wait until the next step, milliseconds. */
+  /** Runs one step. Returns the pause until the next step, milliseconds. */
   async function step(signal: AbortSignal): Promise<number> {
     const { registration } = await store.load()
     if (!registration || registration.state === 'revoked' || isRefused(registration)) return idle()
     const { credentials, confirmation } = registration
     if (!credentials) return prepare(registration, signal)
     if (registration.state === 'unsent') return send(registration, signal)
-    if (registration.wantsMail) return askForMail(registration, signal)
+    if (registration.wantsMail) return requestMail(registration, signal)
     if (confirmation?.state === 'unsent') return confirm(registration, signal)
     const isDone = registration.user !== undefined && registration.syncpoint !== undefined
     if (isDone && !mustCheck) return idle()
-    return ask(registration, signal)
+    return readStatus(registration, signal)
   }
 
   async function prepare({ id, password }: Registration, signal: AbortSignal): Promise<number> {
-    const told = hashing ? ({ kind: 'told', hashing } as const) : await inbox.hashing(signal)
-    if (told.kind === 'later') return later(told)
-    const credentials = await hashPassword(password, told.hashing ?? DEFAULT_HASHING)
+    const answer = hashing ? ({ kind: 'told', hashing } as const) : await inbox.hashing(signal)
+    if (answer.kind === 'later') return later(answer)
+    const credentials = await hashPassword(password, answer.hashing ?? DEFAULT_HASHING)
     return keep(id, () => ({ credentials }))
   }
 
@@ -63,7 +63,7 @@ export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarO
     switch (sent.kind) {
       case 'taken':
         return keep(id, () => ({ state: 'new', ...(sent.rev !== undefined && { rev: sent.rev }) }))
-      case 'conflict': // it is there, and has gone on since
+      case 'conflict': // the document exists, and has changed since
         return keep(id, () => ({ state: 'new' }))
       case 'refused':
         return keep(id, () => ({ state: 'error', error: { code: REFUSED, reason: sent.reason } }))
@@ -72,7 +72,7 @@ export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarO
     }
   }
 
-  async function askForMail(registration: Registration, signal: AbortSignal): Promise<number> {
+  async function requestMail(registration: Registration, signal: AbortSignal): Promise<number> {
     const { id, rev } = registration
     const sent = await inbox.send(
       { ...(await deviceDocumentOf(registration)), ...(rev !== undefined && { _rev: rev }) },
@@ -80,11 +80,11 @@ export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarO
     )
     if (sent.kind === 'later') return later(sent)
     if (sent.kind === 'conflict') {
-      const asked = await inbox.status(id, registration.secret, signal)
-      if (asked.kind === 'later') return later(asked)
-      if (asked.kind === 'status' && asked.status._rev !== rev) return keep(id, () => revOf(asked.status))
+      const answer = await inbox.status(id, registration.secret, signal)
+      if (answer.kind === 'later') return later(answer)
+      if (answer.kind === 'status' && answer.status._rev !== rev) return keep(id, () => revOf(answer.status))
     }
-    // Refused is one that was asked for too soon after the last: that mail is under way.
+    // The inbox refuses a request too soon after the last one: that mail is on its way.
     const state = sent.kind === 'taken' ? ({ state: 'new' } as const) : {}
     return keep(id, () => ({
       ...{ wantsMail: false, ...state },
@@ -103,28 +103,28 @@ export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarO
     return keepConfirmation(id, confirmation!.id, next)
   }
 
-  /** What became of the device, and of the code that was typed in. */
-  async function ask({ id, secret, confirmation }: Registration, signal: AbortSignal): Promise<number> {
+  /** Requests the status of the device, and of the code that the user typed. */
+  async function readStatus({ id, secret, confirmation }: Registration, signal: AbortSignal): Promise<number> {
     if (confirmation?.state === 'clicked') {
-      const asked = await inbox.status(confirmation.id, secret, signal)
-      if (asked.kind === 'later') return later(asked)
-      const state = asked.kind === 'unknown' ? 'unsent' : asked.status.state
+      const answer = await inbox.status(confirmation.id, secret, signal)
+      if (answer.kind === 'later') return later(answer)
+      const state = answer.kind === 'unknown' ? 'unsent' : answer.status.state
       if (state !== 'clicked') {
-        const error = asked.kind === 'status' ? asked.status.error : undefined
+        const error = answer.kind === 'status' ? answer.status.error : undefined
         const known = state === 'used' || state === 'unsent' ? state : 'error'
         await keepConfirmation(id, confirmation.id, { state: known, ...(error && { error: { code: error.code } }) })
       }
     }
-    const asked = await inbox.status(id, secret, signal)
-    if (asked.kind === 'later') return later(asked)
+    const answer = await inbox.status(id, secret, signal)
+    if (answer.kind === 'later') return later(answer)
     mustCheck = false
     reached()
-    if (asked.kind === 'unknown') await update(id, (before) => (before.user === undefined ? { state: 'unsent' } : {}))
-    else await update(id, (before) => withStatus(before, asked.status))
+    if (answer.kind === 'unknown') await update(id, (before) => (before.user === undefined ? { state: 'unsent' } : {}))
+    else await update(id, (before) => withStatus(before, answer.status))
     return Math.min(POLL_MS.last, POLL_MS.first * POLL_MS.factor ** Math.min(polls++, 20))
   }
 
-  /** Only of the registration that the answer is of: meanwhile there may be another one. */
+  /** Changes only the registration that the answer is for: a new one may have replaced it. */
   async function update(id: string, next: (before: Registration) => Partial<Registration>): Promise<void> {
     await store.update((kept) => {
       if (kept.registration?.id !== id) return undefined
@@ -150,7 +150,7 @@ export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarO
       confirmation?.id === confirmationId ? { confirmation: { ...confirmation, ...next } } : {},
     )
 
-  /** Nothing is to be asked: then nothing is wrong. */
+  /** No request is due, so no failure is left to show. */
   function idle(): number {
     reached()
     return Infinity
@@ -168,7 +168,7 @@ export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarO
 
   return {
     async run(signal) {
-      // What throws is the local store: it may be full, or not there at the moment.
+      // Only the local store throws: it may be full, or unavailable at the moment.
       const failed = (thrown: unknown) => later({ kind: 'later', failure: { code: 'failed', reason: String(thrown) } })
       while (!signal.aborted) await bell.wait(await step(signal).catch(failed), signal)
     },

@@ -1,9 +1,9 @@
-/** What a registration sends to the inbox, and what it takes from a status. */
+/** The documents that a registration sends to the inbox, and the fields that it takes from a status. */
 import { sha256 } from './credentials.ts'
 import type { InboxStatus } from './inbox.ts'
 import type { Registration } from './registration.ts'
 
-/** The same each time, to the byte: then the inbox knows a repetition. */
+/** Each call returns the same bytes, so that the inbox recognizes a repetition. */
 export async function deviceDocumentOf({
   id,
   secret,
@@ -27,7 +27,7 @@ export async function confirmDocumentOf({ id, secret, deviceCode, confirmation }
 
 export const revOf = ({ _rev: rev }: InboxStatus) => (rev === undefined ? {} : { rev })
 
-/** A state that is known here; one that a later server may have is passed over. */
+/** The known states; a later server's new state is ignored. */
 const STATES = ['new', 'confirming', 'confirmed', 'active', 'expired', 'error', 'revoked'] as const
 
 export function withStatus(before: Registration, status: InboxStatus): Partial<Registration> {

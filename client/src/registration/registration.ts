@@ -3,26 +3,26 @@ import type { Failure, RegistrationStatus } from '../client-status.ts'
 import { isLine, isWhole, LINE } from '../text.ts'
 import { needsCrypto, randomCode, randomHex, type HashedPassword } from './credentials.ts'
 
-/** A device's registration as it is kept: whatever is sent, is sent from here, and is the same each time. */
+/** A device's registration as stored. All requests are built from it, so a repeated request is identical. */
 export interface Registration {
-  /** As the inbox knows it. */
+  /** Id in the inbox. */
   readonly id: string
-  /** With which it asks for its status. */
+  /** Authorizes requests for the status. */
   readonly secret: string
   readonly password: string
   readonly deviceCode: string
   readonly owner: string
   readonly name?: string
-  /** Made when it is known how the server hashes. */
+  /** Created once the server's hashing is known. */
   readonly credentials?: HashedPassword
   readonly state: Exclude<RegistrationStatus['state'], 'none'>
   readonly error?: Failure
-  /** The inbox's last one: another mail is asked for by naming it. */
+  /** Last revision in the inbox: a request for another mail names it. */
   readonly rev?: string
   readonly wantsMail?: boolean
   readonly confirmation?: Confirmation
   readonly user?: string
-  /** The user's control database. What is local has been synced with this one, and with no other. */
+  /** The user's control database: the only one that the local data was synced with. */
   readonly database?: string
   readonly syncpoint?: string
 }
@@ -35,19 +35,19 @@ export interface Confirmation {
 }
 
 export interface Registering {
-  /** Address. */
+  /** Email address. */
   readonly owner: string
-  /** Of the device, for its owner to tell it from others. */
+  /** Name of the device, by which its owner recognizes it. */
   readonly name?: string
 }
 
-/** Of the error of what the server's guard does not take. */
+/** Code of the error if the server's guard refuses the registration. */
 export const REFUSED = 'refused'
 
-/** Sent again, it would be refused again. */
+/** Whether the server refused the registration: it would refuse a repetition, too. */
 export const isRefused = ({ state, error }: Registration): boolean => state === 'error' && error?.code === REFUSED
 
-/** As the server's own guard has it: what it refuses is told later, offline perhaps much later. */
+/** The same rule as in the server's guard, whose refusal comes later; offline, perhaps much later. */
 const ADDRESS =
   /^(?=.{3,254}$)[^\s@<>()[\]\\,;:"\u0000-\u001f\u007f-\u009f]{1,64}@[^\s@<>()[\]\\,;:"\u0000-\u001f\u007f-\u009f]+$/
 
@@ -55,30 +55,33 @@ export const isAddress = (text: unknown): text is string =>
   typeof text === 'string' && ADDRESS.test(text) && isWhole(text)
 
 /**
- * A registration that begins; the one that is there where that goes on. Undefined and finished ones make place for it.
+ * Starts a registration, or returns the current one if it continues. A registration that has ended is replaced.
  *
- * @throws ClientError `bad_argument`, `insecure_context`; `registered` where the device is another user's
+ * @throws ClientError `bad_argument`, `insecure_context`; `registered` if the device belongs to another user
  */
-export function beginRegistration(there: Registration | undefined, { owner, name }: Registering): Registration {
+export function beginRegistration(current: Registration | undefined, { owner, name }: Registering): Registration {
   needsCrypto()
   if (!isAddress(owner)) throw new ClientError('bad_argument', `owner: expected an email address, got ${String(owner)}`)
   if (name !== undefined && !isLine(name, 100))
     throw new ClientError('bad_argument', `name: expected 1 to 100 ${LINE}, got ${JSON.stringify(name)}`)
-  const isSame = there !== undefined && sameAddress(there.owner, owner)
-  if (there?.database !== undefined && !isSame)
-    throw new ClientError('registered', `expected ${there.owner}, whose data is here, got ${owner}; call destroy first`)
-  const hasEnded = there?.state === 'expired' || there?.state === 'error' || there?.state === 'revoked'
-  if (there && isSame && !hasEnded) return there
+  const isSame = current !== undefined && sameAddress(current.owner, owner)
+  if (current?.database !== undefined && !isSame)
+    throw new ClientError(
+      'registered',
+      `expected ${current.owner}, whose data is here, got ${owner}; call destroy first`,
+    )
+  const hasEnded = current?.state === 'expired' || current?.state === 'error' || current?.state === 'revoked'
+  if (current && isSame && !hasEnded) return current
   return {
     ...{ id: `device-${randomHex()}`, secret: randomHex(), password: randomHex(), deviceCode: randomCode() },
     ...{ owner, ...(name !== undefined && { name }), state: 'unsent' },
-    ...(there?.database !== undefined && { database: there.database }), // its data stays with the same user
+    ...(current?.database !== undefined && { database: current.database }), // its data stays with the same user
   }
 }
 
 const sameAddress = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase()
 
-/** What the app is told of it. */
+/** The registration as the app sees it. */
 export function registrationStatus(kept: Registration | undefined, failure: Failure | undefined): RegistrationStatus {
   if (!kept) return { state: 'none' }
   const { state, owner, name, deviceCode, user, error, confirmation } = kept
@@ -94,7 +97,7 @@ export function registrationStatus(kept: Registration | undefined, failure: Fail
   }
 }
 
-/** What the owner copied: the code, or the whole link of the mail. */
+/** Returns the code in the text that the owner copied: the code itself, or the link of the mail. */
 export function codeIn(text: string): string {
   const code =
     text

@@ -1,25 +1,25 @@
 /**
- * Notices that an older copy of the remote database was put back. PouchDB does not: its places are beyond what the copy has,
- * so that what is written there next is not read, and what was lost there is not sent again.
+ * Detects that an older copy of the remote database was restored. PouchDB does not: its checkpoints are ahead of the
+ * copy. So it does not read the copy's next changes, and does not send lost documents again.
  *
- * CouchDB keeps a uuid in the file of each shard, which a copy has as well. A sequence is a number, a dash, and in Erlang's
- * term format (base64url, mostly compressed) how far each file was: `{Node, Range, {Seq, Uuid, Node}}`.
+ * CouchDB keeps a uuid in the file of each shard, and a copy has the same uuid. A sequence is a number, a dash, and the
+ * position of each file: `{Node, Range, {Seq, Uuid, Node}}` in Erlang's term format (base64url, mostly compressed).
  */
 import { statusOf, type Db } from '../pouch.ts'
 
-/** How far a database is: each of its files, by the uuid. Of a server that is no CouchDB all of it, as `''`. */
+/** Position of each file of a database, by uuid. For a server other than CouchDB, one position for all, as `''`. */
 export type Extent = Readonly<Record<string, number>>
 
 export interface Extents {
-  /** Notes how far the remote database is now, unless it is behind what was noted before: then it returns true. */
+  /** Records the remote database's position. If it is behind the recorded one, returns true and records nothing. */
   look(seq: unknown): Promise<boolean>
-  /** What was noted before counts no more: everything is being compared. */
+  /** Forgets the recorded position: everything is being compared. */
   forget(): void
 }
 
 const ID = '_local/couchdb-sidecar-remote'
 
-/** Kept in the local database, for when the app was closed while a copy was put back. */
+/** Stored in the local database: a copy may be restored while the app is closed. */
 export function createExtents(local: Db): Extents {
   let known: Extent | undefined
 
@@ -34,7 +34,7 @@ export function createExtents(local: Db): Extents {
       const now = await extentOf(seq)
       const before = (known ??= ((await local.get(ID).catch(missing))?.files as Extent | undefined) ?? {})
       if (isBehind(now, before)) return true
-      known = { ...before, ...now } // on a cluster each answer is of other copies
+      known = { ...before, ...now } // on a cluster, each answer comes from other copies
       if (JSON.stringify(known) !== JSON.stringify(before)) await write(known)
       return false
     },
@@ -45,7 +45,7 @@ export function createExtents(local: Db): Extents {
 export const isBehind = (now: Extent, before: Extent): boolean =>
   Object.entries(before).some(([file, seq]) => (now[file] ?? seq) < seq)
 
-/** Empty where that is not known. */
+/** Decodes a sequence; empty if its format is unknown. */
 export async function extentOf(seq: unknown): Promise<Extent> {
   if (typeof seq === 'number') return { '': seq }
   const [, packed] = /^\d+-([\w-]+)$/.exec(String(seq)) ?? []
@@ -53,10 +53,10 @@ export async function extentOf(seq: unknown): Promise<Extent> {
 }
 
 const [COMPRESSED, TUPLE, BYTE, INTEGER, BIG, BINARY] = [80, 104, 97, 98, 110, 109]
-/** Bytes of version, tag and length before the packed ones. */
+/** Bytes of version, tag and length before the packed data. */
 const HEAD = 6
 
-/** Throws where the platform cannot unpack, or the text is packed otherwise. */
+/** Throws if the platform cannot unpack, or the text has another format. */
 async function unpack(text: string): Promise<Uint8Array> {
   const bytes = Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (char) => char.charCodeAt(0))
   if (bytes[1] !== COMPRESSED) return bytes
@@ -64,7 +64,7 @@ async function unpack(text: string): Promise<Uint8Array> {
   return new Uint8Array(await new Response(inflated).arrayBuffer())
 }
 
-/** Each tuple of three that begins with a number and a short text; nothing else in it looks so. */
+/** Finds each tuple of three that begins with a number and a short text; no other term has this form. */
 function filesIn(term: Uint8Array): Extent {
   const files: Record<string, number> = {}
   for (let at = 0; at < term.length; at++) {

@@ -1,6 +1,7 @@
 /**
- * One local database and its remote one, kept the same until told to stop. Followed live, or in rounds: then one
- * session after the other, each in a slot, sooner when something was written here. After whatever went wrong, it tries again.
+ * Keeps a local database and its remote one in sync until it is stopped. It syncs live or in rounds. In rounds, one
+ * session follows the other, each in a slot; a local write starts the next one sooner. After any failure, the link
+ * retries.
  */
 import type { Db, Pouch } from '../pouch.ts'
 import { WAITING, type Failure, type SyncStatus } from '../client-status.ts'
@@ -14,27 +15,27 @@ export interface LinkOptions {
   readonly PouchDB: Pouch
   readonly local: Db
   readonly target: Target
-  /** For rounds. */
+  /** Limits concurrent rounds. */
   readonly semaphore: Semaphore
   readonly roundMs: number
   readonly onChange: () => void
-  /** Something was written here, or has come in a round. */
+  /** Called after a local write, or when documents arrive in a round. */
   readonly onNews: () => void
   readonly onRefused: (id: string, reason: string) => void
 }
 
 export interface Link {
   readonly status: SyncStatus
-  /** Until the signal aborts. */
+  /** Runs until the signal aborts. */
   run(signal: AbortSignal): Promise<void>
   follow(live: boolean): void
-  /** Tries at once what waits to be tried again, and begins anew what hears nothing; with `hard` whatever may hang. */
+  /** Retries at once if the link waits after a failure, and restarts a silent session; with `hard`, any session. */
   wake(how: { readonly hard: boolean }): void
 }
 
-/** So long it is gathered what is written here. */
+/** How long local writes are gathered. */
 const GATHER_MS = 250
-/** Refusals in a row before they are shown: a role that was just given is there a moment later. */
+/** Consecutive refusals before the status shows them: a new role takes a moment to apply. */
 const PATIENCE = 3
 
 export function createLink(options: LinkOptions): Link {
@@ -42,18 +43,18 @@ export function createLink(options: LinkOptions): Link {
   const bell = createBell()
   const extents = createExtents(local)
   let status = WAITING
-  /** As it is wanted; the session that runs may still be of the other kind. */
+  /** The requested mode; the current session may still have the other one. */
   let live = false
   let failures = 0
-  /** An older copy of the remote database was put back: everything is to be compared. */
+  /** An older copy of the remote database was restored: everything must be compared. */
   let isRestored = false
   let session = new AbortController()
   let isQueued = false
-  /** Gives back the slot of a round. */
+  /** Releases the slot of a round. */
   let release: (() => void) | undefined
-  /** Of the session that runs. */
+  /** Remote database of the current session. */
   let remote: Remote | undefined
-  /** What was written here and was neither pulled nor pushed; and what was pulled, but is not told of as written yet. */
+  /** Revisions written locally, neither pulled nor pushed; and pulled ones that the local feed has not reported yet. */
   const unsent = new Set<string>()
   const pulled = new Set<string>()
 
@@ -73,7 +74,7 @@ export function createLink(options: LinkOptions): Link {
       ...(direction === 'push' && { written: status.written + docs }),
     })
     if (!live && direction === 'pull' && docs > 0) onNews()
-    // It was followed live, and is no more: the rest is copied when it is its turn.
+    // No longer live: the rest is copied in the next round.
     if (live || release || pending === 0) return
     set({ state: 'waiting' })
     session.abort()
@@ -108,7 +109,7 @@ export function createLink(options: LinkOptions): Link {
       const anew = isRestored
       const onSeq = async (seq: unknown) => {
         if (isRestored) return
-        isRestored = await extents.look(seq).catch(() => false) // of a local database that fails its replications tell
+        isRestored = await extents.look(seq).catch(() => false) // replications report a local database that fails
         if (isRestored) session.abort()
       }
       remote = openRemote(options.PouchDB, options.target, { onSeq })
@@ -132,7 +133,7 @@ export function createLink(options: LinkOptions): Link {
         },
       })
     } catch (thrown) {
-      return { kind: 'failed', failure: { code: 'failed', reason: String(thrown) } } // by the local database, or by a PouchDB that lacks something
+      return { kind: 'failed', failure: { code: 'failed', reason: String(thrown) } } // from the local database, or an incomplete PouchDB
     } finally {
       remote = undefined
       endTurn()
@@ -140,7 +141,7 @@ export function createLink(options: LinkOptions): Link {
     }
   }
 
-  /** How long to rest, milliseconds. */
+  /** Pause before the next session, milliseconds. */
   function restAfter(ended: Ended): number {
     const restMs = roundMs * (0.75 + Math.random() / 2)
     switch (ended.kind) {
@@ -156,7 +157,7 @@ export function createLink(options: LinkOptions): Link {
     }
   }
 
-  /** In rounds, what is written here is sent soon. Rows of what was just pulled come, too. */
+  /** Sends local writes soon, in rounds. The local feed also reports documents that were just pulled. */
   function listen(signal: AbortSignal): void {
     const changes = local.changes({ since: 'now', live: true })
     let gathering: ReturnType<typeof setTimeout> | undefined
@@ -183,7 +184,7 @@ export function createLink(options: LinkOptions): Link {
       return status
     },
     async run(signal) {
-      if (signal.aborted) return // before its turn came: nothing ends what is begun now
+      if (signal.aborted) return // aborted before its turn: no event would end what begins now
       listen(signal)
       while (!signal.aborted) await bell.wait(restAfter(await once(signal)), signal)
       set({ state: 'off' })
@@ -191,7 +192,7 @@ export function createLink(options: LinkOptions): Link {
     follow(wanted) {
       if (wanted === live) return
       live = wanted
-      // The batch that is being copied is copied to its end.
+      // The current batch is copied to its end.
       if (isQueued || (!live && status.state === 'live')) session.abort()
       if (live) {
         endTurn()

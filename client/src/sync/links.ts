@@ -1,31 +1,31 @@
-/** Several databases that are synced: which of them are followed live, and which in rounds. */
+/** Syncs several databases: chooses which sync live, and which in rounds. */
 import { OFF, type SyncStatus } from '../client-status.ts'
 import type { Link } from './link.ts'
 import type { Target } from './remote.ts'
 
-/** A database that is to be synced. Another local one, another address or another user: another link. */
+/** A database to sync. Another local database, address or user needs another link. */
 export interface Wanted {
   readonly id: string
-  /** Name of the local database, without the app's. */
+  /** Name of the local database, without the app's prefix. */
   readonly local: string
   readonly target: Target
 }
 
 export interface LinksOptions {
-  /** How many are followed live. */
+  /** How many databases sync live. */
   readonly live: number
-  /** @param onNews something has happened there */
+  /** @param onNews called after activity in the database */
   readonly open: (wanted: Wanted, onNews: () => void) => Link
 }
 
 export interface Links {
-  /** These and no others. */
+  /** Syncs these databases and no others. */
   set(wanted: readonly Wanted[]): void
-  /** The user is there: it is followed live from now on. */
+  /** The user opens this database: it syncs live from now on. */
   touch(id: string): void
   statusOf(id: string): SyncStatus
   wake(how: { readonly hard: boolean }): void
-  /** Resolves when nothing runs any more. */
+  /** Resolves when no link runs any more. */
   stop(): Promise<void>
 }
 
@@ -33,18 +33,18 @@ interface Running {
   readonly wanted: Wanted
   readonly link: Link
   readonly stopping: AbortController
-  /** Resolves when it has ended. */
+  /** Resolves when the link has ended. */
   readonly ended: Promise<void>
 }
 
-/** One that gets news takes the place of a live one where nothing has happened for so long. */
+/** A live database that is quiet for so long gives its place to an active one. */
 const QUIET_MS = 10_000
 
 export function createLinks({ live, open }: LinksOptions): Links {
   const running = new Map<string, Running>()
-  /** When something happened there, by the clock of this page. Kept for those that do not run, too. */
+  /** Time of the last activity, by the clock of this page. Also kept for databases that do not run. */
   const touched = new Map<string, number>()
-  /** The end of the one before it, by the names of local databases. */
+  /** The end of the last link of each local database, by name. */
   const ending = new Map<string, Promise<void>>()
 
   function start(wanted: Wanted): void {
@@ -64,7 +64,7 @@ export function createLinks({ live, open }: LinksOptions): Links {
 
   const timeOf = (id: string) => touched.get(id) ?? 0
 
-  /** The last touched first; of two at the same time the one that was there first. */
+  /** Latest activity first; at equal times, the older link first. */
   const ranked = () => [...running.keys()].sort((one, other) => timeOf(other) - timeOf(one))
 
   function choose(): void {

@@ -1,15 +1,15 @@
 /**
- * A server refuses a whole request for one document in it: with 413 where that is too large, for CouchDB or for a proxy, with
- * 400 where it holds half a character. It is sent again in halves then, until that one is alone. What is alone and refused is
- * answered as a document that the guard forbids: PouchDB tells of it, goes past it, and tries its next revision.
+ * Divides requests. A server refuses a whole request for one document in it: 413 if that is too large for CouchDB or a
+ * proxy, 400 if it holds half a character. The request is then sent in halves, until that document is alone. A refused
+ * single document is answered as forbidden: PouchDB reports it, passes it, and tries its next revision.
  */
 type Send = (body: string) => Promise<Response>
 
-/** A request of many documents, and how its answer is put together of those of its parts. */
+/** A request of many documents, and how to join the answers to its parts. */
 interface Divisible<Body, Part, Answer> {
   partsOf(body: Body): readonly Part[]
   bodyOf(body: Body, parts: readonly Part[]): Body
-  /** What is answered of one that is refused. */
+  /** The answer for a refused part. */
   refused(part: Part, reason: string): Answer
   join(answers: readonly Answer[]): Answer
 }
@@ -30,7 +30,7 @@ type Revisions = Readonly<Record<string, unknown>>
 const revsDiff: Divisible<Revisions, readonly [string, unknown], Revisions> = {
   partsOf: (revisions) => Object.entries(revisions),
   bodyOf: (_body, parts) => Object.fromEntries(parts),
-  refused: ([id, missing]) => ({ [id]: { missing } }), // it is sent then, and refused there
+  refused: ([id, missing]) => ({ [id]: { missing } }), // then PouchDB sends the document, and the server refuses it
   join: (answers) => Object.fromEntries(answers.flatMap((answer) => Object.entries(answer))),
 }
 
@@ -54,7 +54,7 @@ async function whole<Body, Part, Answer>(
   const bodyOf = (some: readonly Part[]) => JSON.stringify(kind.bodyOf(body, some))
   const [part] = parts
   if (part !== undefined && parts.length === 1) {
-    // Who refuses a request with nothing in it, too, does not refuse the document.
+    // A server that also refuses an empty request does not refuse the document.
     const empty = await send(bodyOf([]))
     return empty.ok ? Response.json(kind.refused(part, reason)) : answer
   }
@@ -69,7 +69,7 @@ async function whole<Body, Part, Answer>(
   return Response.json(kind.join(answers))
 }
 
-/** Why the request is refused for what is in it; undefined: it is not. A page that says 400 may mean anything. */
+/** Why the server refuses the content of a request; undefined if it does not. A page with 400 may mean anything. */
 async function refusalIn(answer: Response): Promise<string | undefined> {
   if (answer.status !== 400 && answer.status !== 413) return undefined
   const said = (await answer

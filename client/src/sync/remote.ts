@@ -1,40 +1,40 @@
 import { statusOf, type Db, type Pouch } from '../pouch.ts'
 import type { Failure } from '../client-status.ts'
 import { sendInParts } from './parts.ts'
-import { ask, type Asking } from './request.ts'
+import { fetchWithLimits, type Asking } from './request.ts'
 
-/** Where, and with which credentials. */
+/** Address and credentials of a remote database. */
 export interface Target {
   readonly url: string
   readonly user: string
   readonly password: string
 }
 
-/** A remote database for one session. When that is over, so is every request that PouchDB still has, or would begin. */
+/** A remote database for one session. Its end also ends all of PouchDB's requests, open and later ones. */
 export interface Remote {
   readonly db: Db
-  /** Why it broke, by what PouchDB threw and by what was seen on the way. */
+  /** The failure behind an error of PouchDB, from the error and from failed requests. */
   failureOf(thrown: unknown): Failure
-  /** Something was asked so long ago, by the clock of the wall, that its connection may be dead. */
+  /** Whether a request is open so long, by wall clock, that its connection may be dead. */
   hangs(): boolean
-  /** Breaks off what is under way, answers that are being read as well. */
+  /** Aborts all open requests, even while their answers are read. */
   end(): void
-  /** After `end`, when PouchDB has noticed. */
+  /** Call this after `end`, once PouchDB has noticed the end. */
   close(): Promise<unknown>
 }
 
 export interface RemoteOptions {
-  /** Who has heard nothing for so long, milliseconds, hears nothing any more. */
+  /** Time without data after which a request fails, milliseconds. */
   readonly silenceMs?: number
-  /** PouchDB has asked how far the database is, before its first read and with each batch; the answer waits for this. */
+  /** Called with the database's sequence before PouchDB's first read, and with each batch; the answer waits for it. */
   readonly onSeq?: (seq: unknown) => Promise<void>
 }
 
-/** How long the server holds a feed that has nothing to tell. */
+/** How long the server holds a feed without changes. */
 export const FEED_MS = 25_000
-/** So long after that it has answered, unless it is away. */
+/** After this time without data, the server is gone: it should have answered. */
 const FEED_SILENCE_MS = FEED_MS + 20_000
-/** A server that has much to do may take its time, but not so much. */
+/** Maximum silence of a busy server. */
 const SILENCE_MS = 120_000
 
 const CODES: Readonly<Record<number, string>> = { 401: 'denied', 403: 'denied', 404: 'gone' }
@@ -58,10 +58,11 @@ export function openRemote(
     const { body } = init
     const isFeed = address.includes('feed=longpoll')
     const limits = { silenceMs: isFeed ? FEED_SILENCE_MS : silenceMs, onBegin }
-    const asked = (asking: RequestInit) => ask((at, how) => PouchDB.fetch(at, how), address, asking, limits)
-    const send = (body: string) => asked({ ...init, body })
+    const fetchAnswer = (asking: RequestInit) =>
+      fetchWithLimits((at, how) => PouchDB.fetch(at, how), address, asking, limits)
+    const send = (body: string) => fetchAnswer({ ...init, body })
     try {
-      const answer = await (typeof body === 'string' ? sendInParts(address, body, send) : asked(init))
+      const answer = await (typeof body === 'string' ? sendInParts(address, body, send) : fetchAnswer(init))
       seen = undefined
       return answer.ok ? answer : asJson(answer)
     } catch (thrown) {
@@ -71,7 +72,7 @@ export function openRemote(
     }
   }
 
-  /** PouchDB asks for it beside a replication, and does not look whether that failed; nor does it need the answer. */
+  /** PouchDB sends this request beside a replication. It neither checks for a failure nor needs the answer. */
   async function aboutDatabase(address: string, init: RequestInit): Promise<Response> {
     const answer = await request(address, init).catch(() => Response.json({}))
     const info: unknown = await answer.json().catch(() => ({}))
@@ -107,7 +108,7 @@ export function openRemote(
 const isSamePath = (address: string, url: string): boolean =>
   new URL(address).pathname.replace(/\/$/, '') === new URL(url).pathname
 
-/** What has gone wrong, in the words of CouchDB: a proxy has pages for that, of which PouchDB would not tell the status. */
+/** Converts an error page of a proxy to CouchDB's JSON: otherwise PouchDB does not report the status. */
 function asJson(answer: Response): Response {
   if (answer.headers.get('content-type')?.includes('json')) return answer
   const { status, statusText } = answer

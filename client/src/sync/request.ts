@@ -1,22 +1,22 @@
-/** One request with its whole answer. It is broken off when nothing has come of it for so long that nothing will. */
+/** Limits of one request with its whole answer. The request is aborted after too long a silence. */
 export interface Limits {
-  /** Milliseconds without a byte. */
+  /** Maximum time without a byte, milliseconds. */
   readonly silenceMs: number
-  /** Is given what is begun, and returns what forgets that. */
+  /** Called with each request that begins. Returns a function that forgets the request. */
   readonly onBegin: (asking: Asking) => () => void
 }
 
-/** A request that is under way. */
+/** An open request. */
 export interface Asking {
   abort(): void
-  /** Milliseconds without a byte, by the clock of the wall: timers stand still while a phone sleeps. */
+  /** Milliseconds without a byte, by wall clock: timers stand still while a phone sleeps. */
   silentMs(): number
 }
 
-/** So slowly a body may be sent, bytes in a millisecond: nothing is heard meanwhile. */
+/** Minimum speed of a sent body, bytes per millisecond: no data arrives meanwhile. */
 const SLOWEST = 8
 
-export async function ask(
+export async function fetchWithLimits(
   fetch: (url: string, init: RequestInit) => Promise<Response>,
   url: string,
   init: RequestInit,
@@ -25,8 +25,8 @@ export async function ask(
   const asking = new AbortController()
   const abort = () => asking.abort()
   const sendingMs = typeof init.body === 'string' ? init.body.length / SLOWEST : 0
-  let heardAt = Date.now() + sendingMs
-  const forget = onBegin({ abort, silentMs: () => Date.now() - heardAt })
+  let receivedAt = Date.now() + sendingMs
+  const forget = onBegin({ abort, silentMs: () => Date.now() - receivedAt })
   init.signal?.addEventListener('abort', abort)
   if (init.signal?.aborted) abort()
   let isSilent = false
@@ -36,18 +36,18 @@ export async function ask(
       abort()
     }, ms)
   let silence = limit(silenceMs + sendingMs)
-  const heard = () => {
+  const onReceived = () => {
     clearTimeout(silence)
     silence = limit(silenceMs)
-    heardAt = Date.now()
+    receivedAt = Date.now()
   }
   try {
-    // No cookies: they are of another user, or of none; and no browser asks for a password.
+    // No cookies: they belong to another user, or to none. This also keeps browsers from showing a password prompt.
     const answer = await fetch(url, { ...init, credentials: 'omit', signal: asking.signal })
-    heard()
-    return await wholeOf(answer, heard)
+    onReceived()
+    return await wholeOf(answer, onReceived)
   } catch (thrown) {
-    throw isSilent ? new Error(`nothing came for ${silenceMs / 1000} s`, { cause: thrown }) : thrown
+    throw isSilent ? new Error(`no data for ${silenceMs / 1000} s`, { cause: thrown }) : thrown
   } finally {
     clearTimeout(silence)
     init.signal?.removeEventListener('abort', abort)
@@ -55,7 +55,7 @@ export async function ask(
   }
 }
 
-/** The same answer, all of it here: of the same class, since PouchDB in Node asks for what only that of its `fetch` has. */
+/** The same answer with its whole body. Its class stays: PouchDB in Node uses methods that only its own `fetch` has. */
 async function wholeOf(answer: Response, onBytes: () => void): Promise<Response> {
   const chunks: Uint8Array<ArrayBuffer>[] = []
   for await (const chunk of chunksOf(answer)) {
@@ -70,7 +70,7 @@ async function wholeOf(answer: Response, onBytes: () => void): Promise<Response>
 
 type Body = ReadableStream<Uint8Array<ArrayBuffer>> | AsyncIterable<Uint8Array<ArrayBuffer>> | null
 
-/** A body is a stream of the web or, with the `fetch` that PouchDB has in Node, one of Node's; or nothing tells of it. */
+/** Chunks of a body: a web stream or, from PouchDB's `fetch` in Node, a Node stream. Without a stream, one chunk. */
 async function* chunksOf(answer: Response): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   const body = answer.body as Body | undefined
   if (!body) yield new Uint8Array(await answer.arrayBuffer())
@@ -81,7 +81,7 @@ async function* chunksOf(answer: Response): AsyncGenerator<Uint8Array<ArrayBuffe
   }
 }
 
-/** Null where there is nothing: some answers may not even have an empty body. */
+/** Null if the body is empty: some answers may not even have an empty body. */
 function joined(chunks: readonly Uint8Array<ArrayBuffer>[]): Uint8Array<ArrayBuffer> | null {
   const size = chunks.reduce((sum, { length }) => sum + length, 0)
   if (size === 0) return null

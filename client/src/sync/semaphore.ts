@@ -1,6 +1,6 @@
-/** So many at a time; the others wait in line. */
+/** Limits how many run at a time; the others wait in line. */
 export interface Semaphore {
-  /** Resolves with the release, which may be called once; at once when the signal aborts, then with nothing to release. */
+  /** Resolves with the release, which may be called once; when the signal aborts, at once with an empty release. */
   take(signal: AbortSignal): Promise<() => void>
 }
 

@@ -1,7 +1,7 @@
 /**
- * Both replications between a local database and its remote one, as one thing that begins and ends: one-shot, or live until
- * the signal aborts. What PouchDB would try again by itself, it does not here: the caller decides. When one of them
- * fails, the other still copies what there is: a server that accepts no writes can still be read.
+ * Runs both replications between a local database and its remote one as one session: one-shot, or live until the signal
+ * aborts. PouchDB's own retries are off: the caller decides. If one replication fails, the other still copies the
+ * existing changes: a server that accepts no writes can still be read.
  */
 import type { Db } from '../pouch.ts'
 import type { Failure } from '../client-status.ts'
@@ -12,16 +12,16 @@ export type Ended =
 
 export interface SessionOptions {
   readonly local: Db
-  /** Is closed with it. */
+  /** Closed with the session. */
   readonly remote: Remote
   readonly live: boolean
-  /** Everything is compared, also what was copied before. */
+  /** Compares everything, even what was copied before. */
   readonly anew?: boolean
   readonly signal: AbortSignal
   readonly onCopied: (copied: Copied) => void
-  /** Nothing is left to be copied now. Said again each time. */
+  /** Called each time that nothing is left to copy. */
   readonly onEven: () => void
-  /** Both go on from a place that is written down: with `anew`, from the start. */
+  /** Called once both replications read from a stored checkpoint; with `anew`, that checkpoint is the start. */
   readonly onBegun?: () => void
   readonly onRefused: (id: string, reason: string) => void
 }
@@ -29,13 +29,13 @@ export interface SessionOptions {
 export interface Copied {
   readonly direction: 'push' | 'pull'
   readonly docs: number
-  /** `_id` and `_rev` of each. */
+  /** `_id` and `_rev` of each document. */
   readonly revisions: readonly string[]
-  /** Of the source, as far as it tells. */
+  /** Pending changes of the source, as far as it reports them. */
   readonly pending: number | undefined
 }
 
-/** Documents in one request. */
+/** Documents per request. */
 const BATCH = 100
 
 export async function runSession(options: SessionOptions): Promise<Ended> {
@@ -82,7 +82,7 @@ export async function runSession(options: SessionOptions): Promise<Ended> {
     })
     replication.on('error', (thrown) => {
       failure ??= remote.failureOf(thrown)
-      if (even[other]) cancel() // it waits in its feed for what may come
+      if (even[other]) cancel() // the other one waits in its feed
     })
   }
 
@@ -90,7 +90,7 @@ export async function runSession(options: SessionOptions): Promise<Ended> {
   await Promise.allSettled(both)
   signal.removeEventListener('abort', cancel)
   remote.end()
-  // A replication that was cancelled takes one step more, in which it asks its source for what is not waited for.
+  // A cancelled replication runs one more step, with a request to its source that no caller awaits.
   await new Promise((resolve) => setTimeout(resolve))
   await remote.close()
   if (signal.aborted) return { kind: 'aborted' }

@@ -1,6 +1,7 @@
 /**
- * The tabs of one origin have the same databases: one of them, the leader, registers and syncs. Where there are no locks,
- * everyone leads; and in Node, which has locks, but of one process: its databases are not those of an origin.
+ * Elects a leader: the tabs of one origin share their databases, and only the leader registers and syncs. Without
+ * locks, every tab leads. So does every client in Node: its locks cover one process only, and its databases belong to
+ * no origin.
  */
 import type { Syncs } from '../engine.ts'
 import type { Events } from '../client-status.ts'
@@ -10,27 +11,27 @@ export type Message =
   | { readonly kind: 'kept' }
   /** A page uses this channel. */
   | { readonly kind: 'touched'; readonly id: string }
-  /** To the leader: a page is looked at. */
+  /** To the leader: a page is visible. */
   | { readonly kind: 'seen' }
   /** From the leader. */
   | { readonly kind: 'syncs'; readonly syncs: Syncs }
   | { readonly kind: 'refused'; readonly refused: Events['refused'] }
   /** To the leader: a tab was opened. */
   | { readonly kind: 'hello' }
-  /** All that is here is being destroyed, or was. */
+  /** All local data is being destroyed, or is destroyed. */
   | { readonly kind: 'destroyed' }
 
 export interface Tabs {
-  tell(message: Message): void
-  /** Runs `work` when this tab is the leader; at once, or when the one before it closes. Until the signal aborts. */
+  send(message: Message): void
+  /** Runs `work` once this tab is the leader: at once, or when the last leader closes. Ends when the signal aborts. */
   lead(work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void>
-  /** Runs `work` while no tab leads: the leader has ended its own by then, or ends it in this. */
+  /** Runs `work` while no tab leads. The last leader has ended its own work by then, or ends it in this `work`. */
   alone(work: () => Promise<void>): Promise<void>
   close(): void
 }
 
-/** @param app names the app's databases: another app of the same origin has other tabs */
-export function openTabs(app: string, hear: (message: Message) => void): Tabs {
+/** @param app names the app's databases: another app of the same origin has its own tabs */
+export function openTabs(app: string, onMessage: (message: Message) => void): Tabs {
   const name = `couchdb-sidecar-client:${app}`
   const { navigator, location } = globalThis as {
     readonly navigator?: Partial<Navigator>
@@ -39,16 +40,16 @@ export function openTabs(app: string, hear: (message: Message) => void): Tabs {
   const locks = location && navigator?.locks
   if (!locks)
     return {
-      tell: () => undefined,
+      send: () => undefined,
       lead: (work, signal) => work(signal),
       alone: (work) => work(),
       close: () => undefined,
     }
   const channel = new BroadcastChannel(name)
-  channel.onmessage = ({ data }) => hear(data as Message)
+  channel.onmessage = ({ data }) => onMessage(data as Message)
   let isClosed = false
   let isLeader = false
-  /** For its end the lock is kept. */
+  /** The lock is held until this ends. */
   let last = Promise.resolve()
 
   async function holdWhile(work: () => Promise<void>): Promise<void> {
@@ -62,7 +63,7 @@ export function openTabs(app: string, hear: (message: Message) => void): Tabs {
   }
 
   return {
-    tell(message) {
+    send(message) {
       const to = isClosed ? new BroadcastChannel(name) : channel
       to.postMessage(message)
       if (isClosed) to.close()

@@ -1,4 +1,4 @@
-/** Guards a channel: what it is called and whose it is stands in `description`, which its members read. */
+/** Guards a channel: only the sidecar writes the document `description`, which shows members its name and owner. */
 import { forbid, isAdmin, type Doc, type UserCtx } from '../../lib/document.ts'
 
 export default function validate(newDoc: Doc, _oldDoc: Doc | null, userCtx: UserCtx): void {

@@ -1,4 +1,4 @@
-/** Confirmations, by the page and by the device itself. */
+/** Confirmations from the confirmation page and from the device itself. */
 const confirm = { type: 'confirm', device_id: 'new', device_code: '1234' }
 
 export default [

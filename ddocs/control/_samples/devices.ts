@@ -1,4 +1,4 @@
-/** Devices in the shapes that the control database sees. */
+/** Devices in each shape that occurs in the control database. */
 const device = {
   type: 'device',
   owner: 'owner@example.com',

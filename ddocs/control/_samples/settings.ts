@@ -1,4 +1,4 @@
-/** Settings that can be followed, and some that cannot. */
+/** Valid and invalid settings. */
 export default [
   { _id: 'config:global_changes' },
   { _id: 'config:global_changes', update_db: false, max_event_delay: 0, max_write_delay: 50, sweep_interval: 5000 },

@@ -1,7 +1,7 @@
 /**
- * Guards the control database: clients write devices and confirmations, each of the right shape, and documents of the
- * user's own machines, along the machines' transitions. Everything else is the sidecar's and the admins', whose
- * settings are refused where they make no sense.
+ * Guards the control database. Clients may write only devices, confirmations and documents of the user's own machines.
+ * Each document must have a valid shape and follow its machine's transitions. All other documents belong to the sidecar
+ * and to admins. Invalid settings are refused even from an admin.
  */
 import { confirmChangeFaults, confirmFaults } from '../../lib/confirm.ts'
 import { deviceChangeFaults, deviceFaults } from '../../lib/device.ts'
@@ -14,13 +14,13 @@ import type { ControlMachines } from '../../machines.ts'
 type ClientsType = Extract<keyof ControlMachines, 'device' | 'confirm'>
 type FaultsOf = (doc: Doc, before: Doc | null) => string[]
 
-/** Of what clients make; everything else the sidecar makes alone. */
+/** Checks of the built-in types that clients may create; only the sidecar creates the others. */
 const shapes: Readonly<Record<string, FaultsOf>> & Readonly<Record<ClientsType, FaultsOf>> = {
   device: (doc, before) => [...deviceFaults(doc), ...deviceChangeFaults(doc, before)],
   confirm: (doc, before) => [...confirmFaults(doc), ...confirmChangeFaults(doc, before)],
 }
 
-/** Documents of the sidecar's own, which no client writes. */
+/** Prefixes of ids that only the sidecar may write. */
 const RESERVED =
   /^(mails|guesses|config|limit|since|schedule|deletion|worker|account|channel|ended|database|invitation|invitations|canary):/
 

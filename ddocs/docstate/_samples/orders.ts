@@ -1,4 +1,4 @@
-/** Documents as the engine leaves them in a database of the user's own. */
+/** Documents as the sidecar leaves them in a tracked database. */
 const at = '2026-01-01T00:00:00.000Z'
 
 export default [

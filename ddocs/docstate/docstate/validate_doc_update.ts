@@ -1,6 +1,6 @@
 /**
- * Guards a database by the machines that its own design document holds (field `machines`, put there by the deploy).
- * Documents of other types are not checked here.
+ * Guards a database by the machines in its own design document: the deploy writes them to its field `machines`. In
+ * documents of other types, only the field `docstate` is checked.
  */
 import { forbid, isAdmin, type Doc, type UserCtx } from '../../lib/document.ts'
 import { refusalOf } from '../../lib/guard.ts'

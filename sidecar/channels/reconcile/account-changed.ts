@@ -21,21 +21,21 @@ import { writtenFrom } from '../../couch/written.ts'
 export interface ReconcileOptions {
   readonly couch: Couch
   readonly control: Database
-  /** Makes the database of a user, or what is missing of it. */
+  /** Makes the database of a user, or its missing parts. */
   readonly makeUserDatabase: (name: string, role: string, signal: AbortSignal) => Promise<void>
-  /** Under which devices reach CouchDB. */
+  /** URL at which devices reach CouchDB. */
   readonly syncUrl: string
 }
 
-/** Rounds of reading and writing, each undone by a change in between. */
+/** Maximum rounds of reading and writing: a change in between makes another round necessary. */
 const TRIES = 20
 
 /**
- * account changed → ready. Reconciles what a user has with the desired state: the user's database exists, the user's
- * devices have the roles of the user's channels and no others, and the database holds a copy of each channel.
+ * account changed → ready. Reconciles what a user has with the desired state. The user's database exists, and holds a
+ * copy of each channel. The user's devices have the roles of the user's channels and no others.
  *
- * Each document is read before the desired state and written with that revision. The desired state is read again at the end.
- * So a worker with an old desired state writes nothing, or notices and repeats.
+ * Each document is read before the desired state and written with that revision. The desired state is read again at the
+ * end. So a worker with an old desired state writes nothing, or notices and repeats.
  */
 export const reconcile = (options: ReconcileOptions) => async (account: StoredAccount, ctx: Context) => {
   const call = { signal: ctx.signal }
@@ -45,7 +45,7 @@ export const reconcile = (options: ReconcileOptions) => async (account: StoredAc
     const counting = stillCounting(known, account, invitedTo(known.records, account, new Map()))
     const isOver = counting.devices.length === 0 && counting.channels.length === 0 && !account.archived
     const ready = { ...account, ...counting, state: 'ready' as const }
-    return isOver ? forget(ready) : ready // of a person who was named, and has never come
+    return isOver ? forget(ready) : ready // the user was invited, but never registered
   }
   const database = await databaseFor(options, account, ctx.signal)
   for (let tries = 1; tries <= TRIES; tries++) {
@@ -56,13 +56,13 @@ export const reconcile = (options: ReconcileOptions) => async (account: StoredAc
   throw new SidecarError('busy', `gave up after ${TRIES} tries: the account ${account._id} kept changing`)
 }
 
-/** The desired state that was applied, and what the user sees of it. */
+/** The desired state that was applied, and the invitations that the user sees. */
 interface Applied {
   readonly desired: DesiredState
   readonly invited: Invited
 }
 
-/** Writes down whose database it is before it makes it: events of its first document belong to that user already. */
+/** Writes the ownership before it makes the database: events of the first document already belong to the user. */
 async function databaseFor(
   { couch, control, makeUserDatabase }: ReconcileOptions,
   account: StoredAccount,
@@ -74,15 +74,15 @@ async function databaseFor(
   try {
     await control.put(ownership, { signal })
   } catch (thrown) {
-    if (!isCouchError(thrown, 'conflict')) throw thrown // it is there: no one else has this id
+    if (!isCouchError(thrown, 'conflict')) throw thrown // it exists: no other account has this id
   }
   await makeUserDatabase(name, account.owner_role, signal)
   return name
 }
 
 /**
- * Gives the roles, then writes the copies; undefined if something has changed meanwhile. The roles come first and follow
- * from documents that no device can write, so nothing in the user's own database can delay them.
+ * Gives the roles, then writes the copies; undefined if something has changed in the meantime. The roles come first and
+ * follow from documents that no device can write. So nothing in the user's own database can delay them.
  */
 async function apply(
   options: ReconcileOptions,
@@ -96,10 +96,10 @@ async function apply(
   if (!access) return undefined
   const { desired: given, invited } = access
   const docs = await readInParts(database, copyIdsOf(given.records, account), call)
-  const there = new Map(docs.map((doc) => [doc._id, doc]))
+  const current = new Map(docs.map((doc) => [doc._id, doc]))
   const desired = await readDesiredState(control, account, call)
   if (desired.revs !== given.revs) return undefined
-  const copies = copiesOf(desired, account, syncUrl, there, invited.hidden)
+  const copies = copiesOf(desired, account, syncUrl, current, invited.hidden)
   return (await writeCopies(database, copies, call)) ? { desired, invited } : undefined
 }
 
@@ -143,7 +143,7 @@ async function isUnchanged(
   return revs === known.revs
 }
 
-/** What is over, and has been told, is forgotten. A channel of which nothing is known yet may be about to be made. */
+/** Drops devices and channels that are over and notified. A channel without a record stays: it may come soon. */
 function stillCounting({ devices, records }: DesiredState, account: StoredAccount, { forgotten, answered }: Invited) {
   const gone = new Set([
     ...devices.filter(({ state }) => state === 'revoked').map(({ _id }) => _id),
@@ -159,10 +159,10 @@ function stillCounting({ devices, records }: DesiredState, account: StoredAccoun
 const isOver = (record: StoredRecord, account: StoredAccount): boolean =>
   record.state === 'closed' || (isOpen(record) && !isOpenTo(record, account))
 
-/** Written together. */
+/** Documents per request. */
 const TOGETHER = 50
 
-/** False if another writer has changed one of them at the same moment. Throws `CouchError`, and where one is refused. */
+/** False if another writer changed a document meanwhile. Throws `CouchError`, or `SidecarError` if one is refused. */
 async function writeCopies(database: Database, docs: readonly Doc[], call: CallOptions): Promise<boolean> {
   let isDone = true
   for (let from = 0; from < docs.length; from += TOGETHER) {

@@ -4,7 +4,7 @@ import { readInParts } from '../../couch/read-in-parts.ts'
 import type { StoredDevice } from '../../devices/device-documents.ts'
 import { isRecord, type StoredRecord } from '../channel-documents.ts'
 
-/** What an account's user is to have, as the records of devices and channels say. */
+/** The devices and channel records that define what a user must have. */
 export interface DesiredState {
   readonly devices: readonly StoredDevice[]
   readonly records: readonly StoredRecord[]
@@ -12,7 +12,7 @@ export interface DesiredState {
   readonly revs: string
 }
 
-/** By their ids: a cluster answers from as many copies as a write needs. Throws `CouchError`. */
+/** Reads the documents by id: a cluster then answers from as many copies as a write needs. Throws `CouchError`. */
 export async function readDesiredState(
   control: Database,
   account: StoredAccount,

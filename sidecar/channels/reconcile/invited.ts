@@ -4,38 +4,38 @@ import { mailboxHashOf } from '../../accounts/owner.ts'
 import { isMember, isOpen, type StoredRecord } from '../channel-documents.ts'
 import { subscriptionIdOf } from '../channel-names.ts'
 
-/** What a user sees of the channels of others. */
+/** Which invitations to other users' channels are hidden, forgotten or answered. */
 export interface Invited {
-  /** Ids of the records of invitations for which there is no room now. */
+  /** Ids of records whose invitations are hidden, because the list has no room now. */
   readonly hidden: ReadonlySet<string>
-  /** Those of them that are forgotten. */
+  /** Ids of hidden records that are forgotten. */
   readonly forgotten: ReadonlySet<string>
-  /** How many the user has answered, and has not left. */
+  /** Number of invitations that the user has answered, without channels that the user has left. */
   readonly answered: number
 }
 
-/** Invitations that a user has not answered: as many are shown, of an unknown owner, and in all. */
+/** Maximum number of unanswered invitations that are shown: of one unknown owner, and in total. */
 const [MOST_OF_ONE, MOST_SHOWN] = [5, 50]
-/** So many more are remembered, and shown when there is room. */
+/** Maximum number of hidden invitations that are remembered, and shown when the list has room. */
 const MOST_KEPT = 500
 
-/** Fewer are all shown: nothing has to be read for that. */
+/** Whether some invitations may be hidden. If not, no subscription has to be read. */
 export const mayBeTooMany = (records: readonly StoredRecord[], account: StoredAccount): boolean =>
   ofOthers(records, account).length > MOST_OF_ONE
 
 /**
- * Strangers may invite a user as often as they like. So the list has room for some, those first whose channels the user is in
- * already, or who is in the user's own, then the last that came. Pure.
+ * Selects the invitations to show: strangers may invite a user without limit. Invitations of owners who share a channel
+ * with the user come first, then the latest ones. Pure.
  *
- * @param there what stands in the user's database, by id
+ * @param current subscriptions in the user's database, by id
  */
 export function invitedTo(
   records: readonly StoredRecord[],
   account: StoredAccount,
-  there: ReadonlyMap<string, StoredDoc>,
+  current: ReadonlyMap<string, StoredDoc>,
 ): Invited {
   const others = ofOthers(records, account)
-  const answered = others.filter(({ _id }) => isAnswered(there.get(subscriptionIdOf(_id))))
+  const answered = others.filter(({ _id }) => isAnswered(current.get(subscriptionIdOf(_id))))
   const own = records.filter((record) => isOpen(record) && record.owner === account.address)
   const known = new Set([...answered.map(({ owner }) => owner), ...own.flatMap(({ members }) => members)])
   const rankOf = ({ owner }: StoredRecord) => (known.has(owner) ? 0 : 1)

@@ -3,15 +3,15 @@ import type { StoredDoc } from '../../couch/documents.ts'
 import { isCouchError } from '../../couch/couch-errors.ts'
 import { same } from '../../../ddocs/lib/same.ts'
 
-/** Roles of owners and channels. Whatever else a user has, an operator has given. */
+/** Roles of owners and channels. An operator gave all other roles of a user. */
 const OURS = /^(owner|channel)-[0-9a-f]{32}$/
 
 /**
- * Gives these users exactly these roles of ours, and takes out what stands beside a user's document: it would come back when
- * that is deleted. True if there was nothing to do. Else it is to be looked at again: another worker may know something newer,
- * or have written at the same moment, and a cluster takes both.
+ * Gives these users exactly these owner and channel roles. Removes conflicting revisions of a user's document: they
+ * would come back when the document is deleted. True if nothing had to change. Otherwise the caller must check again:
+ * another worker may know newer roles, or have written at the same time, and a cluster accepts both writes.
  *
- * @param users documents of `_users`, read before it was known which roles they are to have
+ * @param docs documents of `_users`, read before the desired roles were read
  */
 export async function giveRoles(
   users: Database,

@@ -8,19 +8,19 @@ import type { ChannelEnd, Close } from '../channel-documents.ts'
 import { endIdOf } from '../channel-names.ts'
 import { endDatabase } from './end-database.ts'
 
-/** Has the database of a channel that has ended looked at once more, later. */
+/** Schedules a second, later `endDatabase` for a channel that has ended. */
 export async function endAgainLater(database: DbName, close: Close, ctx: Pick<Context, 'put'>): Promise<void> {
   const end: ChannelEnd = { _id: endIdOf(database), type: 'channel_end', state: 'waiting', database, close }
   try {
     await ctx.put(end)
   } catch (thrown) {
-    if (!isCouchError(thrown, 'conflict')) throw thrown // it is to be looked at already
+    if (!isCouchError(thrown, 'conflict')) throw thrown // already scheduled
   }
 }
 
 /**
- * channel_end due, and deleted with that: a worker that was late, and has died before it could see that the channel had ended, may have made
- * its database after that.
+ * channel_end due: ends the database again, then deletes this document. A late worker may have made the database after
+ * the end, and died before it could see that end.
  */
 export const endAgain =
   ({ couch }: { readonly couch: Couch }) =>

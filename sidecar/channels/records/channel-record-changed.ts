@@ -6,7 +6,13 @@ import type { CallOptions } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { isCouchError } from '../../couch/couch-errors.ts'
 import type { Context } from '../../docstate/types.ts'
-import { isChangedTwice, type Channel, type ChannelRecord, type Invitation, type StoredRecord } from '../channel-documents.ts'
+import {
+  isChangedTwice,
+  type Channel,
+  type ChannelRecord,
+  type Invitation,
+  type StoredRecord,
+} from '../channel-documents.ts'
 import { invitationIdOf, normaliseName } from '../channel-names.ts'
 import { channelFaults, isAsRequested, membersOf } from '../shape.ts'
 import { namedAnew, type Newcomers } from './newcomers.ts'
@@ -19,8 +25,8 @@ export interface MembersOptions {
 }
 
 /**
- * channel_record changed → ready: its members are those that the owner's document names now; they and those who were are
- * told, and who has no device yet is invited by mail. What is true is written before anyone is notified.
+ * channel_record changed → ready: takes the members from the owner's document. Notifies members and former members, and
+ * invites members without a device by mail. The record is saved before any account is notified.
  */
 export const notifyMembers =
   ({ couch, accounts, newcomers }: MembersOptions) =>
@@ -36,17 +42,17 @@ export const notifyMembers =
     return { ...now, state: 'ready' as const, former: [] }
   }
 
-/** Whether all of them may be members. A request that was not accepted yet is answered by its own handler. */
+/** Whether all requested members may join. A request in `new` gets the refusal from its own handler. */
 async function mayJoin(newcomers: Newcomers, record: ChannelRecord, request: Channel, options: CallOptions) {
   const refusal = await newcomers.refusal(record.owner, namedAnew(record, request), options)
   if (!refusal) return true
   if (request.state === 'new') return false
-  throw new SidecarError(refusal.code, `${refusal.reason}; looking again later`)
+  throw new SidecarError(refusal.code, `${refusal.reason}; retried later`)
 }
 
 const REQUESTED = ['new', 'accepted', 'ready']
 
-/** Undefined where it does not say who the members are: then they are who they were. */
+/** The owner's request; undefined if the document names no valid members: then the members stay as they are. */
 function requestFrom(doc: StoredDoc | undefined, { name }: ChannelRecord): (Channel & StoredDoc) | undefined {
   const isRequest = doc?.type === 'channel' && (REQUESTED.includes(String(doc.state)) || isChangedTwice(doc))
   if (!isRequest || channelFaults(doc).length > 0) return undefined
@@ -61,7 +67,7 @@ function asRequested({ data: _data, ...record }: StoredRecord, request: Channel)
   return { ...(record as StoredRecord), state: 'changed', members, former: [...new Set(gone)], ...(data && { data }) }
 }
 
-/** It was not sent and will not be: its user was no member when its turn came, or sending failed. */
+/** States of an invitation whose mail was not and will not be sent: its user was no member then, or sending failed. */
 const UNSENT = ['needless', 'error']
 
 async function invite(
@@ -70,12 +76,12 @@ async function invite(
   ctx: Context,
 ): Promise<void> {
   const _id = invitationIdOf(database, member)
-  const there = await ctx.find(_id)
-  if (there && !UNSENT.includes(String(there.state))) return
+  const current = await ctx.find(_id)
+  if (current && !UNSENT.includes(String(current.state))) return
   const invitation: Invitation = { _id, type: 'invitation', state: 'new', record, member, owner, channel: name }
   try {
-    await ctx.put({ ...invitation, ...(there && { _rev: there._rev }) })
+    await ctx.put({ ...invitation, ...(current && { _rev: current._rev }) })
   } catch (thrown) {
-    if (!isCouchError(thrown, 'conflict')) throw thrown // another worker has made it
+    if (!isCouchError(thrown, 'conflict')) throw thrown // another worker made the invitation
   }
 }

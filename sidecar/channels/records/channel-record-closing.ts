@@ -7,8 +7,8 @@ import { endAgainLater } from './channel-end-due.ts'
 import { notifyAccounts } from './notify-accounts.ts'
 
 /**
- * channel_record closing → closed: first all access ends, then the database goes, if that was asked; otherwise
- * its owner's account knows that there is one more.
+ * channel_record closing → closed: ends all access, then deletes the database if the owner requested that. Otherwise
+ * adds the database to the archived ones of the owner's account.
  */
 export const closeChannel =
   ({ couch, accounts }: { readonly couch: Couch; readonly accounts: Accounts }) =>
@@ -16,11 +16,11 @@ export const closeChannel =
     const { owner, database, close = 'archive' } = record
     await endDatabase(couch, database, close, { signal: ctx.signal })
     await endAgainLater(database, close, ctx)
-    if (close === 'archive') await accounts.tell(owner, { archived: database }, { signal: ctx.signal })
+    if (close === 'archive') await accounts.notify(owner, { archived: database }, { signal: ctx.signal })
     return { ...record, state: 'closed' as const }
   }
 
-/** channel_record closed: all members are notified. */
+/** channel_record closed: notifies all members. */
 export const notifyClosed =
   ({ accounts }: { readonly accounts: Accounts }) =>
   async (record: StoredRecord, ctx: Context): Promise<void> => {

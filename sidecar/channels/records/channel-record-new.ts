@@ -10,11 +10,11 @@ import { endDatabase } from './end-database.ts'
 import { isRecord, type ChannelRecord, type Close, type StoredRecord } from '../channel-documents.ts'
 
 export interface MakingOptions extends MakeOptions {
-  /** What each channel gets. */
+  /** Design documents that each channel gets. */
   readonly templates: readonly Template[]
 }
 
-/** channel_record new → changed: the database is there, closed to all but its members-to-be. Or → closing: called off. */
+/** channel_record new → changed: makes the database, open only to the channel's role. → closing: it was called off. */
 export const makeChannel =
   ({ couch, templates, ...making }: MakingOptions) =>
   async (record: StoredRecord, ctx: Context) => {
@@ -26,7 +26,7 @@ export const makeChannel =
       await describe(couch, record, options)
     } finally {
       const end = endOf(await ctx.find(record._id), name)
-      if (end) await endDatabase(couch, name, end, options) // it was closed while this worker was late
+      if (end) await endDatabase(couch, name, end, options) // the channel was closed while this worker was late
     }
     const request = await couch.db(record.user_database).find(record.document, {}, options)
     if (!isCalledOff(request, record.life)) return { ...record, state: 'changed' as const }
@@ -34,7 +34,7 @@ export const makeChannel =
     return { ...record, state: 'closing' as const, close }
   }
 
-/** What has become of a database meanwhile. */
+/** How a database was closed meanwhile; undefined if it was not. */
 function endOf(record: StoredDoc | undefined, database: string): Close | undefined {
   if (!isRecord(record)) return undefined
   const isClosed = record.state === 'closing' || record.state === 'closed'
@@ -42,15 +42,15 @@ function endOf(record: StoredDoc | undefined, database: string): Close | undefin
   return record.ended?.find((ended) => ended.database === database)?.close
 }
 
-/** What its members read of it. */
+/** Writes the channel's description, which its members read, into its database. */
 async function describe(couch: Couch, { name, owner, database }: ChannelRecord, options: CallOptions): Promise<void> {
   const described = couch.db(database)
-  const there = await described.find('description', {}, options)
-  if (there?.name === name && there.owner === owner) return
-  const doc = { ...there, _id: 'description', type: 'description', name, owner }
+  const current = await described.find('description', {}, options)
+  if (current?.name === name && current.owner === owner) return
+  const doc = { ...current, _id: 'description', type: 'description', name, owner }
   try {
     await described.put(doc, options)
   } catch (thrown) {
-    if (!isCouchError(thrown, 'conflict')) throw thrown // another worker has written the same
+    if (!isCouchError(thrown, 'conflict')) throw thrown // another worker wrote the same description
   }
 }

@@ -5,7 +5,7 @@ import { isCouchError } from '../../couch/couch-errors.ts'
 import { closeDatabase } from '../../deploy/make-database.ts'
 import type { Close } from '../channel-documents.ts'
 
-/** Twice is fine, and so is a database that is not there. */
+/** Closes a database to all but server admins, or deletes it. May run twice. A missing database is no error. */
 export async function endDatabase(couch: Couch, name: DbName, close: Close, options: CallOptions): Promise<void> {
   const database = couch.db(name)
   try {

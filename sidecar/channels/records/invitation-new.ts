@@ -12,16 +12,16 @@ export interface InvitationOptions {
   readonly accounts: Accounts
   readonly templates: Templates
   readonly clock: Clock
-  /** The most mails within an hour by which one owner invites. */
+  /** Maximum number of invitation mails of one owner within an hour. */
   readonly invitesPerOwner: number
 }
 
-/** Of all owners together, to one address within an hour. */
+/** Maximum number of invitation mails to one address within an hour, of all owners together. */
 const MOST_TO_ONE = 3
 
 /**
- * invitation new → sent: one mail to a user who has no device yet; needless if they have one now, or are no member. Where
- * there is no room for it within this hour it waits, and is as new after that: that is no try that has failed.
+ * invitation new → sent: sends one mail to a user who has no device yet. → needless: the user has a device now, or is
+ * no member. → waiting: a quota of this hour is used up. The invitation becomes `new` again; no try has failed.
  */
 export const mailInvitation = (options: InvitationOptions) => async (doc: Invitation & StoredDoc, ctx: Context) => {
   const { owner, member, channel } = doc
@@ -32,15 +32,15 @@ export const mailInvitation = (options: InvitationOptions) => async (doc: Invita
 }
 
 /**
- * invitation over → sent, for another month, or deleted: while its member might still come, it says that the mail was sent,
- * so that there is no second one.
+ * invitation over → sent, for another month, or deleted. While the member may still register, the document records that
+ * the mail was sent. This prevents a second mail.
  */
 export const keepInvitation =
   (options: Pick<InvitationOptions, 'accounts'>) =>
   async (doc: Invitation & StoredDoc & { readonly state: 'over' }, ctx: Context) =>
     (await isWanted(doc, ctx, options)) ? { ...doc, state: 'sent' as const } : forget(doc)
 
-/** Its member has no device yet, and the channel is there for him. */
+/** True if the member has no device yet, and is a member of the open channel. */
 async function isWanted(
   { record: id, member }: Invitation,
   ctx: Context,
@@ -51,7 +51,7 @@ async function isWanted(
   return (await accounts.find(member, { signal: ctx.signal }))?.database === undefined
 }
 
-/** One among its owner's, and one among those to this address: both, or none. Whose own are used up writes nothing. */
+/** Takes a mail from the owner's and the address's quota: both or none. Writes nothing if the owner's is used up. */
 async function takePlaces({ _id, owner, member }: Invitation, ctx: Context, options: InvitationOptions) {
   const now = options.clock.now()
   const [to, by] = [`invitations:to-${mailboxHashOf(member)}`, `invitations:by-${mailboxHashOf(owner)}`]

@@ -5,8 +5,8 @@ import { closeOf, isEnding } from '../ending.ts'
 type Stated = ChannelRecord & { readonly state: string }
 
 /**
- * Two records of one channel that a cluster has taken both: of the later life, closed if one of them says so, else looked
- * at again; and all members of either are notified.
+ * Merges two records of one channel that a cluster accepted. The later life counts. The result is closing or closed if
+ * either record of that life is; otherwise `ready` becomes `changed`. All members of both records are notified.
  */
 export const mergeRecord: Resolver = ({ ours, theirs }) => {
   const [one, other] = [ours, theirs] as unknown as [Stated, Stated]
@@ -24,7 +24,7 @@ export const mergeRecord: Resolver = ({ ours, theirs }) => {
   }
 }
 
-/** Of those of one life that are closing or closed. */
+/** State and `close` for the closing or closed records of one life. Empty without such a record. */
 function endOf([first, second]: readonly Stated[]): Partial<Stated> {
   if (!first) return {}
   const closed = [first, second].find((record) => record?.state === 'closed')

@@ -11,9 +11,9 @@ import { isMember, isOpen, type Channel, type ChannelRecord } from '../channel-d
 import { membersOf } from '../shape.ts'
 import type { Records } from './records.ts'
 
-/** Which new members an owner may name. */
+/** Limits the new members that an owner may name. */
 export interface Newcomers {
-  /** Why not all of these addresses may be members, which then none is; undefined if they may. Asking twice counts once. */
+  /** Returns why none of these addresses may become a member; undefined if all may. A repeated call counts once. */
   refusal(owner: Address, addresses: readonly Address[], options: CallOptions): Promise<Failure | undefined>
 }
 
@@ -25,19 +25,19 @@ export interface NewcomersOptions {
 }
 
 /**
- * Addresses, by one owner within an hour: as many as one channel has members. Each becomes an account and an invitation,
- * whichever user it belongs to. Those that have an account count as well: else this would tell which ones have.
+ * Maximum number of addresses that one owner names within an hour: as many as one channel has members. Each address
+ * becomes an account and an invitation. Addresses with an account count too, or the limit would reveal which have one.
  */
 const MOST_NAMED = 250
-/** Channels that are open, of one user: each is a role of each of his devices, which CouchDB reads with each request. */
+/** Maximum open channels of one user: each is a role of each device, and CouchDB reads the roles on each request. */
 const MOST_CHANNELS = 1000
 
 export function createNewcomers({ accounts, records, control, clock }: NewcomersOptions): Newcomers {
   const mutex = createMutexByKey() // a device that was offline brings many requests at once
   async function isFull({ address, channels, answered }: StoredAccount, options: CallOptions): Promise<boolean> {
     if (channels.length < MOST_CHANNELS) return false
-    if (answered !== undefined) return answered >= MOST_CHANNELS // what strangers only invite to does not count
-    const found = await records.among(channels, options) // some may be over
+    if (answered !== undefined) return answered >= MOST_CHANNELS // unanswered invitations of strangers do not count
+    const found = await records.among(channels, options) // some channels may be over
     return found.filter((record) => isOpen(record) && isMember(record, address)).length >= MOST_CHANNELS
   }
 
@@ -55,10 +55,10 @@ export function createNewcomers({ accounts, records, control, clock }: Newcomers
     async refusal(owner, addresses, options) {
       if (addresses.length === 0) return undefined
       if (!(await isRoomFor(addresses, owner, options)))
-        return no('too_many_invitations', `expected no more than ${MOST_NAMED} others within an hour; ask again later`)
+        return no('too_many_invitations', `expected at most ${MOST_NAMED} others within an hour; try again later`)
       for (const account of await accounts.among(addresses, options)) {
         if (await isFull(account, options))
-          return no('member_full', `${account.address} is a member of ${MOST_CHANNELS} channels, and may be of no more`)
+          return no('member_full', `${account.address} is a member of ${MOST_CHANNELS} channels, which is the maximum`)
       }
       return undefined
     },
@@ -67,6 +67,6 @@ export function createNewcomers({ accounts, records, control, clock }: Newcomers
 
 const no = (code: string, reason: string): Failure => ({ code, reason: `members: ${reason}` })
 
-/** Members that its record does not have. */
+/** Requested members that the channel's record does not have. */
 export const namedAnew = (record: Pick<ChannelRecord, 'members'> | undefined, request: Channel): readonly Address[] =>
   membersOf(request).filter((address) => !record?.members.includes(address))

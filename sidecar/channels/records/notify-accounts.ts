@@ -5,18 +5,18 @@ import type { StoredRecord } from '../channel-documents.ts'
 
 const TOGETHER = 8
 
-/** Has the accounts of all look again who are, or were, members of a channel. Resolves with those of its members. */
+/** Has the accounts of a channel's owner, members and former members reconciled. Returns the members' accounts. */
 export async function notifyAccounts(
   accounts: Accounts,
   { _id: channel, owner, members, former }: StoredRecord,
   options: CallOptions,
 ): Promise<readonly StoredAccount[]> {
-  await accounts.tell(owner, { channel }, options)
+  await accounts.notify(owner, { channel }, options)
   for (const address of former) await accounts.remind(address, options)
-  const told: StoredAccount[] = []
+  const notified: StoredAccount[] = []
   for (let from = 0; from < members.length; from += TOGETHER) {
     const some = members.slice(from, from + TOGETHER)
-    told.push(...(await Promise.all(some.map((address) => accounts.tell(address, { channel }, options)))))
+    notified.push(...(await Promise.all(some.map((address) => accounts.notify(address, { channel }, options)))))
   }
-  return told
+  return notified
 }

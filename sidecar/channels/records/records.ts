@@ -6,11 +6,11 @@ import { isRecord, type ChannelRecord, type StoredRecord } from '../channel-docu
 /** The records of channels, in the control database. */
 export interface Records {
   find(id: string, options: CallOptions): Promise<StoredRecord | undefined>
-  /** Those of these ids that are there. */
+  /** Records with these ids; missing ones are left out. */
   among(ids: readonly string[], options: CallOptions): Promise<StoredRecord[]>
   /**
-   * Writes what `next` makes of the record as it is, again if it has changed meanwhile; nothing where that makes nothing.
-   * Its state counts as just come to.
+   * Writes the record that `next` makes from the current one; nothing if `next` returns undefined. After a conflict,
+   * `next` runs again. The written state begins a new entry.
    */
   write(
     id: string,
@@ -32,11 +32,11 @@ export function createRecords(control: Database): Records {
     among: async (ids, options) => (await readInParts(control, ids, options)).filter(isRecord),
     async write(id, next, options) {
       await repeatOnConflict(TRIES, async () => {
-        const there = await find(id, options)
-        const made = await next(there)
+        const current = await find(id, options)
+        const made = await next(current)
         if (!made) return
         const { docstate: _entry, error: _error, ...record } = made
-        await control.put({ ...record, ...(there && { _rev: there._rev }) }, options)
+        await control.put({ ...record, ...(current && { _rev: current._rev }) }, options)
       })
     },
   }

@@ -13,9 +13,9 @@ export interface ClosingOptions {
 }
 
 /**
- * channel closing (in a user's database): its record is told. Never by accident: only the document of the channel as it is
- * now, and with a word for what becomes of the database. One that was never made is closed with that: it was refused,
- * or is called off before any device saw it.
+ * channel closing (in a user's database): sets the record to `closing`. To prevent accidents, the document must be of
+ * the current life, and must have `close`. A channel without a record becomes `closed` at once: it was refused, or is
+ * called off before any device saw it.
  */
 export const acceptClosing =
   ({ accounts, records }: ClosingOptions) =>
@@ -24,20 +24,21 @@ export const acceptClosing =
     const account = await accounts.ofDatabase(ctx.database, options)
     const known = account ? await records.among(account.channels, options) : []
     const own = known.find((record) => isOf(record, doc) && record.owner === account!.address)
-    if (!own) return { ...closed(doc), ...(account && { owner_role: account.owner_role }) } // who may make it anew
+    // `owner_role`: the owner's devices may make the channel again.
+    if (!own) return { ...closed(doc), ...(account && { owner_role: account.owner_role }) }
     const { close } = doc
     if (close !== 'archive' && close !== 'delete')
       throw new Reject('bad_close', `close: expected "archive" or "delete", got ${quote(close)}`)
 
-    // Before the record, whose end it then knows to be its own.
-    const told = isOfFirst(own.life, doc) ? await ctx.save({ ...doc, database: own.database }) : doc
+    // Saved before the record: `database` ties the document to the end of that life.
+    const saved = isOfFirst(own.life, doc) ? await ctx.save({ ...doc, database: own.database }) : doc
 
     async function next(record: StoredRecord | undefined) {
-      if ((await ctx.find(doc._id))?._rev !== told._rev) return undefined
-      if (!record || record.database !== told.database) {
+      if ((await ctx.find(doc._id))?._rev !== saved._rev) return undefined
+      if (!record || record.database !== saved.database) {
         throw new Reject(
           'no_channel',
-          'the channel was made again since: write it as "new", and close it when it is ready',
+          'the channel was created again: write it as "new", and close it when it is ready',
         )
       }
       return record.state === 'closed' ? record : { ...record, state: 'closing' as const, close: close! }
@@ -47,7 +48,7 @@ export const acceptClosing =
     return undefined
   }
 
-/** If it is being made just now, its maker sees this. */
+/** The document in `closed`. A worker that is making the channel sees this state (`isCalledOff`). */
 function closed({ error: _error, ...doc }: Channel & StoredDoc & { error?: unknown }) {
   return { ...doc, state: 'closed' as const }
 }

@@ -22,9 +22,9 @@ export interface AcceptOptions extends Limits {
 }
 
 /**
- * channel new → accepted (in a user's database): the record of the channel is made, or told to look at this document again.
- * When all is there, the account's handler makes it `ready`. The account knows of the record before it is made, so that none
- * is made beside it for the same document.
+ * channel new → accepted (in a user's database): makes the channel's record, or has the record read this document
+ * again. The account's handler makes the document `ready` when the channel is complete. The account gets the record's
+ * id before the record is made, so that one document never has two records.
  */
 export const acceptChannel = (all: AcceptOptions) => async (doc: Channel & StoredDoc, ctx: Context) => {
   const { accounts, records, newcomers } = all
@@ -35,7 +35,7 @@ export const acceptChannel = (all: AcceptOptions) => async (doc: Channel & Store
   const id = recordIdOf(owner.user_id!, doc.name)
 
   async function next(record: StoredRecord | undefined): Promise<ChannelRecord | undefined> {
-    if ((await ctx.find(doc._id))?._rev !== doc._rev) return undefined // the attempt of the later revision does it
+    if ((await ctx.find(doc._id))?._rev !== doc._rev) return undefined // the later revision has its own attempt
     const again = record && record.state !== 'closed' ? lookedAtAgain(record, doc) : undefined
     if (!again) {
       refuseName(doc)
@@ -43,14 +43,14 @@ export const acceptChannel = (all: AcceptOptions) => async (doc: Channel & Store
     }
     await refuseCrowd(newcomers, record, doc, owner, ctx.signal)
     if (again) return again
-    if (record) await isTold(record, doc, ctx)
-    const account = await accounts.tell(owner.address, { channel: id }, options)
+    if (record) await requireNotified(record, doc, ctx)
+    const account = await accounts.notify(owner.address, { channel: id }, options)
     await refuseUnfit(account)
-    return newLife(doc, account, ctx.database as DbName, record, id) // its owner was found by this name
+    return newLife(doc, account, ctx.database as DbName, record, id) // `ownerOf` found the owner by this name
   }
 
   async function refuseUnfit(account: StoredAccount): Promise<void> {
-    const others = account.channels.filter((channel) => channel !== id) // it may be there by now
+    const others = account.channels.filter((channel) => channel !== id) // the record may exist by now
     const found = await records.among(others, options)
     const own = found.filter(({ owner, state }) => owner === account.address && state !== 'closed')
     refuseRenamed(doc, own)
@@ -65,32 +65,32 @@ function lookedAtAgain(record: StoredRecord, { _id, name }: Channel): ChannelRec
   if (record.document !== _id) {
     throw new Reject('name_taken', `you have a channel called ${JSON.stringify(name)}: ${record.document}`)
   }
-  if (record.state === 'closing') throw new Error('the channel is being closed; it can be made again after that')
+  if (record.state === 'closing') throw new Error('the channel is being closed; you can create it again after that')
   return { ...record, state: record.state === 'new' ? 'new' : 'changed' }
 }
 
-/** A record tells one document of its end: the one that it had, before it has another. */
-async function isTold(record: StoredRecord, { _id }: Channel, ctx: Context): Promise<void> {
+/** Throws while the record's earlier document does not show its end: the record updates one document only. */
+async function requireNotified(record: StoredRecord, { _id }: Channel, ctx: Context): Promise<void> {
   const before = record.document === _id ? undefined : await ctx.find(record.document)
   if (before?.type === 'channel' && isToNotify(before, record))
-    throw new Error(`the channel ${before._id} is being closed; another one can have its name after that`)
+    throw new Error(`the channel ${before._id} is being closed; another channel can use its name after that`)
 }
 
-/** It goes into the mails by which members are invited. */
+/** Refuses an unsafe name: invitation mails show the name. */
 function refuseName(doc: Channel): void {
   const faults = nameFaults(doc, 'name', 100)
   if (faults.length > 0) throw new Reject('bad_channel', faults.join('; '))
 }
 
-/** The name is what a channel is found by. */
+/** Refuses a changed name: the record is found by the name. */
 function refuseRenamed(doc: Channel, own: readonly StoredRecord[]): void {
   const before = own.find(({ document }) => document === doc._id)
   if (!before) return
   const [expected, got] = [before.name, doc.name].map((name) => JSON.stringify(name))
-  throw new Reject('renamed', `name: expected ${expected} unchanged, got ${got}; close it and make another`)
+  throw new Reject('renamed', `name: expected ${expected} unchanged, got ${got}; close the channel and create another`)
 }
 
-/** All that write in a user's database are that user's devices. */
+/** Finds the owner's account by the database: only that user's devices write to it. Throws `Reject`. */
 export async function ownerOf(doc: Channel, ctx: Context, accounts: Accounts): Promise<StoredAccount> {
   const account = await accounts.ofDatabase(ctx.database, { signal: ctx.signal })
   if (account?.user_id === undefined) throw new Reject('no_account', `${ctx.database} is not the database of a user`)
@@ -98,7 +98,7 @@ export async function ownerOf(doc: Channel, ctx: Context, accounts: Accounts): P
   throw new Reject('not_yours', `owner: expected ${account.address}, got ${doc.owner}`)
 }
 
-/** So many lives may have begun and ended while one worker was late. */
+/** Maximum number of ended lives in a record: so many may begin and end while one worker is late. */
 const ENDED = 100
 
 function newLife(
@@ -125,11 +125,11 @@ function newLife(
 
 interface Limits {
   readonly couch: Couch
-  /** The most databases of one owner's channels. */
+  /** Maximum number of channel databases of one owner. */
   readonly channelsPerOwner: number
 }
 
-/** Those that are open, and those that were archived and are there yet: only an admin deletes them. */
+/** Counts open channels, and archived databases that still exist: only an admin deletes them. */
 async function refuseTooMany(
   { couch, channelsPerOwner: most }: Limits,
   open: readonly StoredRecord[],
@@ -140,10 +140,10 @@ async function refuseTooMany(
   let kept = 0
   for await (const some of readDatabases(couch, archived, signal)) kept += some.size
   if (open.length + kept < most) return
-  throw new Reject('too_many_channels', `an owner has ${most} channels at most, with ${kept} that are archived`)
+  throw new Reject('too_many_channels', `an owner may have ${most} channels, including ${kept} that are archived`)
 }
 
-/** A few new addresses are people, thousands are an attack on their mailboxes and on the control database. */
+/** Refuses too many new addresses: thousands are an attack on their mailboxes and on the control database. */
 async function refuseCrowd(
   newcomers: Newcomers,
   record: ChannelRecord | undefined,

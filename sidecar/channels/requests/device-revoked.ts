@@ -16,8 +16,8 @@ export interface RevokingOptions {
 }
 
 /**
- * device revoked (in a user's database): the device's own document says so, and its handler takes the access away. Whose
- * the database is, the control database says, and which device it is its id, not what stands in it.
+ * device revoked (in a user's database): sets the device's own document to `revoked`; its handler ends the access. The
+ * control database names the account, and the copy's id names the device. Fields of the copy are not trusted.
  */
 export const revokeDevice =
   ({ control, accounts }: RevokingOptions) =>
@@ -32,6 +32,6 @@ export const revokeDevice =
       await control.put({ ...fields, state: 'revoked' }, options)
     } catch (thrown) {
       if (!isCouchError(thrown, 'conflict')) throw thrown
-      throw new Error(`the device ${id} has changed meanwhile`, { cause: thrown }) // and is looked at again
+      throw new Error(`the device ${id} has changed in the meantime`, { cause: thrown }) // the next try reads it again
     }
   }

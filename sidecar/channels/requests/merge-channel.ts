@@ -9,25 +9,25 @@ import { isObject } from '../../../ddocs/lib/document.ts'
 import { normaliseName } from '../channel-names.ts'
 
 /**
- * Two documents of one channel: of the later life, if one of them is of an earlier one; closed, if one of them says so; else
- * with the requests of both.
+ * Merges two documents of one channel. The document of the later life wins. Within one life, closing wins. Otherwise
+ * the result has the requests of both.
  */
 export const mergeChannel =
   (clock: Pick<Clock, 'now'>): Resolver =>
   (conflict) =>
     ofLaterLife(conflict) ?? ending(conflict) ?? withRequests(conflict) ?? withoutBase(conflict, clock)
 
-/** A channel that was closed and made again has another database. What is done to the one before, late, is not done to it. */
+/** A channel that was closed and made again has another database. Late changes of the earlier life do not apply. */
 function ofLaterLife({ ours, theirs, base }: Conflict): Doc | undefined {
   const [one, other] = [ours.database, theirs.database]
   if (one === undefined || other === undefined || one === other) return undefined
   if (base?.database === one) return theirs
   if (base?.database === other) return ours
-  // Which is later, the record knows, and the sidecar after it: what it wrote counts, and is looked at again.
+  // The record, and through it the sidecar, knows which is later. The sidecar's document counts, and is read again.
   const written = [ours, theirs].filter((doc) => isSeen(doc) || doc.state === 'closed')
   const counting = written.find((doc) => !isEnding(doc)) ?? written[0]
-  const isAsked = counting?.state === 'accepted' || counting?.state === 'ready'
-  return counting && isAsked ? { ...counting, state: 'new' } : counting
+  const isRequested = counting?.state === 'accepted' || counting?.state === 'ready'
+  return counting && isRequested ? { ...counting, state: 'new' } : counting
 }
 
 /** A closed channel stays closed, even if it was changed meanwhile. Undefined if neither side closed it. */
@@ -40,9 +40,9 @@ function ending({ ours, theirs, base }: Conflict): Doc | undefined {
 }
 
 /**
- * What the owner has changed while the sidecar wrote the document, that has not seen: so it is asked for anew. (It would
- * not be if a request that was seen stayed `new`: the two would look alike.) Undefined where it is unknown what was changed, or
- * where the owner is to say it anyway.
+ * Merges the requests of both. The sidecar has not seen changes that the owner made during the sidecar's write, so the
+ * result becomes `new`. (A seen request does not stay `new`, or the two would look alike.) Undefined if the changes are
+ * unknown, or if the owner must clarify them anyway.
  */
 function withRequests(conflict: Conflict): Doc | undefined {
   const { ours, theirs, base } = conflict
@@ -51,21 +51,21 @@ function withRequests(conflict: Conflict): Doc | undefined {
   const merged = { ...mergeFields(conflict), ...(members && { members }) } as Doc
   const isChanged = REQUESTED.some((field) => !isDeepStrictEqual(merged[field], ours[field]))
   if (!isChanged || !isSeen(merged)) return merged
-  const { error: _error, ...asked } = merged as Doc & { error?: unknown }
-  return { ...asked, state: 'new' }
+  const { error: _error, ...request } = merged as Doc & { error?: unknown }
+  return { ...request, state: 'new' }
 }
 
 /*
- * Two documents of one channel, of which it is unknown what was changed since they were one: CouchDB has compacted that
- * away, or they never were.
+ * Merging without a common revision: it is unknown what each side changed. CouchDB has compacted the revision away, or
+ * the documents never had one.
  */
 
-/** Characters of a request that is told, and of all that is told. */
+/** Maximum lengths in characters: of one requested value in the error's reason, and of the whole reason. */
 const [SHOWN, MOST_SHOWN] = [300, 2000]
 
 /**
- * What the sidecar has seen counts, so that a member who was removed does not come back; and the owner is told what else was
- * requested, to say what is meant.
+ * The document that the sidecar has seen counts, so that a removed member does not come back. An error shows the owner
+ * the other request, so that the owner can write again what is meant.
  */
 function withoutBase(conflict: Conflict, clock: Pick<Clock, 'now'>): Doc {
   const [one, other] = inOrder(conflict)
@@ -76,47 +76,48 @@ function withoutBase(conflict: Conflict, clock: Pick<Clock, 'now'>): Doc {
     (field) => !requestsTheSame(other, one, field) && !(base && requestsTheSame(other, base, field)),
   )
   if (lost.length === 0) return one
-  if (!isSeen(one)) return { ...one, ...onBoth(one.members, other.members) } // the sidecar sees them now
-  const why = 'changed twice, and CouchDB has no more what was before; write again what is meant. Others had'
+  if (!isSeen(one)) return { ...one, ...onBoth(one.members, other.members) } // its handler has yet to run
+  const why =
+    'changed twice, and CouchDB no longer has the previous revision; write the intended value again. The other revisions had'
   return changedTwice(one, why, other, lost, clock)
 }
 
 /**
- * Two devices have each made this channel, and neither knew of the other: nothing was removed by either, so all that both
- * request holds. Of another name it is another channel, of which the owner is told: one document cannot be both.
+ * Two devices made this channel without knowing of each other. Neither removed anything, so both requests count. With
+ * different names these are two channels, but one document cannot be both: an error shows the owner the other one.
  */
 function madeApart(one: Doc, other: Doc, clock: Pick<Clock, 'now'>): Doc {
   const [name, otherName] = [one, other].map(({ name }) => normaliseName(String(name)))
   if (name !== otherName) {
-    const why = 'made twice with this _id, by different names; make the other one again with another _id. It had'
+    const why = 'created twice with this _id, with different names; create the other one again with another _id. It had'
     return changedTwice(one, why, other, ['name', ...REQUESTED], clock)
   }
   const members = mergeMembers(one.members, other.members, [])
   const data = { ...(isObject(other.data) && other.data), ...(isObject(one.data) && one.data) }
   const both = { ...one, ...(members && { members }), ...(Object.keys(data).length > 0 && { data }) }
   if (isChangedTwice(one) || REQUESTED.every((field) => requestsTheSame(both, one, field))) return both
-  const { error: _error, ...asked } = both as Doc & { error?: unknown }
-  return { ...asked, state: 'new' }
+  const { error: _error, ...request } = both as Doc & { error?: unknown }
+  return { ...request, state: 'new' }
 }
 
-/** What counts, in an error that tells what else was requested. */
+/** The document that counts, in `error`, with the lost request in the reason. */
 function changedTwice(one: Doc, why: string, other: Doc, lost: readonly string[], clock: Pick<Clock, 'now'>): Doc {
-  const told = lost.map((field) => `${field}: ${beginningOf(JSON.stringify(other[field] ?? null), SHOWN)}`).join('; ')
-  const reason = beginningOf(`${isChangedTwice(one) ? one.error.reason : why} ${told}`, MOST_SHOWN)
+  const values = lost.map((field) => `${field}: ${beginningOf(JSON.stringify(other[field] ?? null), SHOWN)}`).join('; ')
+  const reason = beginningOf(`${isChangedTwice(one) ? one.error.reason : why} ${values}`, MOST_SHOWN)
   return { ...one, state: 'error', error: { code: CHANGED_TWICE, reason, at: isoTime(clock.now()) } }
 }
 
-/** First the one that counts: of which the owner was told already, or that was seen. */
+/** First the document that counts: it has the error `changed_twice` already, or the sidecar has seen it. */
 function inOrder({ ours, theirs }: Conflict): readonly [Doc, Doc] {
   const isLater = isChangedTwice(theirs) || (isSeen(theirs) && !isSeen(ours) && !isChangedTwice(ours))
   return isLater ? [theirs, ours] : [ours, theirs]
 }
 
-/** An address on one list only was removed by the one side, or added by the other. */
+/** Members on both lists. An address on only one list is left out: the other side may have removed it. */
 function onBoth(one: unknown, other: unknown): { readonly members?: readonly string[] } {
   const members = mergeMembers(one, other, [...(listOf(one) ?? []), ...(listOf(other) ?? [])])
   return members ? { members } : {}
 }
 
-/** Half a character would be no JSON. */
+/** Cuts between characters: half a surrogate pair is invalid JSON. */
 const beginningOf = (text: string, most: number): string => [...text].slice(0, most).join('')

@@ -1,4 +1,4 @@
-/** What an owner requests of a channel, in its document. */
+/** The fields of a channel document that an owner requests. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Doc } from '../../couch/documents.ts'
 import { normaliseAddress } from '../../accounts/owner.ts'
@@ -7,25 +7,25 @@ import { membersOf } from '../shape.ts'
 export const REQUESTED = ['members', 'data'] as const
 type RequestedField = (typeof REQUESTED)[number]
 
-/** States in which the sidecar has seen them, or has refused them. */
+/** States in which the sidecar has seen the requested fields, or refused them. */
 const SEEN = ['accepted', 'ready', 'error']
 
 export const isSeen = ({ state }: Doc): boolean => SEEN.includes(String(state))
 
-/** Undefined where it is no list of addresses; none is an empty one. */
+/** Undefined if `members` is no list of addresses. An absent list counts as empty. */
 export const listOf = (members: unknown = []): readonly string[] | undefined =>
   Array.isArray(members) && members.every((member) => typeof member === 'string') ? members : undefined
 
 export const requestsTheSame = (one: Doc, other: Doc, field: RequestedField): boolean =>
   isDeepStrictEqual(requestedIn(one, field), requestedIn(other, field))
 
-/** Members in one spelling and order. */
+/** The value of a field, with members normalised and sorted. */
 function requestedIn(doc: Doc, field: RequestedField): unknown {
   const members = field === 'members' ? listOf(doc.members) : undefined
   return members ? membersOf({ members, owner: String(doc.owner) }) : doc[field]
 }
 
-/** Who is on both lists, or was added to one of them. Undefined where one of them is none. */
+/** Members on both lists, and members added to one since `base`. Undefined if an argument is no list. */
 export function mergeMembers(ours: unknown, theirs: unknown, base: unknown): readonly string[] | undefined {
   const [one, other, before] = [ours, theirs, base].map(listOf)
   if (!one || !other || !before) return undefined

@@ -13,8 +13,8 @@ export interface LeavingOptions {
 }
 
 /**
- * subscription left (in a user's database): its user is no member of the channel any more, also if its owner names him
- * again, until he comes back himself. Who owns a channel does not leave it.
+ * subscription left (in a user's database): ends the user's membership, even if the channel's owner names the user
+ * again. Only the user can return (`comeBack`). An owner cannot leave the channel.
  */
 export const leave =
   (options: LeavingOptions) =>
@@ -24,12 +24,12 @@ export const leave =
     if (!isOfAnother(doc))
       throw new Reject(
         'own_channel',
-        'channel_id: expected a channel of another user’s; one of your own is closed, not left',
+        'channel_id: expected a channel of another user’s; close your own channel instead',
       )
     await setLeft(doc, true, options, ctx)
   }
 
-/** True if its user is a member of that open channel now: also one who had left, and wants it again. */
+/** Lets a user who left return. True if the user is now a member of the open channel. */
 export async function comeBack(doc: Subscription & StoredDoc, options: LeavingOptions, ctx: Context): Promise<boolean> {
   if (!isOfAnother(doc)) return false
   const address = await setLeft(doc, false, options, ctx)
@@ -37,10 +37,10 @@ export async function comeBack(doc: Subscription & StoredDoc, options: LeavingOp
   return address !== undefined && record !== undefined && isOpen(record) && isMember(record, address)
 }
 
-/** A member's copy has the `_id` of the record. */
+/** True for a channel of another user: a member's copy has the `_id` of the record. */
 const isOfAnother = ({ channel_id }: Subscription): boolean => channel_id.startsWith('channel:')
 
-/** Writes into the record whether this user has left; the user's address, if there is one. */
+/** Writes into the record whether this user has left. Returns the user's address; undefined without an account. */
 async function setLeft(
   doc: Subscription & StoredDoc,
   hasLeft: boolean,
@@ -53,7 +53,7 @@ async function setLeft(
   const { address } = account
 
   async function next(record: StoredRecord | undefined) {
-    if ((await ctx.find(doc._id))?._rev !== doc._rev) return undefined // the later one sees to it
+    if ((await ctx.find(doc._id))?._rev !== doc._rev) return undefined // the later revision has its own attempt
     const { left = [], ...known } = record ?? {}
     if (!record?.members.includes(address) || left.includes(address) === hasLeft) return undefined
     const others = left.filter((one) => one !== address)

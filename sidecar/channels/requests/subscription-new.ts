@@ -7,10 +7,10 @@ import { comeBack, type LeavingOptions } from './subscription-left.ts'
 import { isObject } from '../../../ddocs/lib/document.ts'
 import { mergeFields, type Resolver } from '../../docstate/conflicts/merge.ts'
 
-/** States of a channel that can be subscribed to: the database is there, or may be yet. */
+/** States of a channel that can be subscribed to: its database exists, or may exist later. */
 const SUBSCRIBABLE = ['new', 'accepted', 'ready', 'error']
 
-/** subscription new → active, where there is such a channel. It may come before it: replication has no order. */
+/** subscription new → active, if the channel exists. The subscription may arrive first: replication has no order. */
 export const activate = (options: LeavingOptions) => async (subscription: Subscription & StoredDoc, ctx: Context) => {
   const { withdrawn: _before, ...doc } = subscription
   const faults = subscriptionFaults(doc)
@@ -21,10 +21,10 @@ export const activate = (options: LeavingOptions) => async (subscription: Subscr
   if (channel.type === 'channel' && SUBSCRIBABLE.includes(String(channel.state)))
     return { ...doc, state: 'active' as const }
   const got = channel.type === 'channel' ? `one that is ${String(channel.state)}` : 'something else'
-  throw new Reject('no_channel', `channel_id: expected a channel that is there or is to be, got ${got}`)
+  throw new Reject('no_channel', `channel_id: expected a channel that exists or will exist, got ${got}`)
 }
 
-/** A subscription: exceptions for several devices may have been made by each of them. */
+/** Merges two subscriptions, device by device: each device may have made its own exception. */
 export const mergeSubscription: Resolver = (conflict) => {
   const [ours, theirs, base] = [conflict.ours, conflict.theirs, conflict.base].map(devicesOf)
   const changed = Object.entries(theirs!).filter(([device, state]) => base![device] !== state)

@@ -5,8 +5,8 @@ import { createLocalDoc } from '../../couch/local.ts'
 import { BEAT_ID } from './record.ts'
 
 /**
- * heartbeats of the run that holds a database, until it is stopped: each different from the one before. They are in a
- * `_local` document, which makes no change rows; who holds the database is decided by the record alone.
+ * Writes heartbeats of the run that holds a database, until `stop`. Each differs from the one before. They are in a
+ * `_local` document, which causes no change rows. The record alone decides which run holds the database.
  */
 export function beat(database: Database, run: string, clock: Clock, everyMs: number): { stop(): Promise<void> } {
   const stopping = new AbortController()
@@ -18,7 +18,7 @@ export function beat(database: Database, run: string, clock: Clock, everyMs: num
       try {
         await local.write({ run, count }, signal)
       } catch (thrown) {
-        if (!isCouchError(thrown)) throw thrown // a server that does not take it has other troubles, which are told
+        if (!isCouchError(thrown)) throw thrown // other requests meet and report the same error
       }
       await clock.sleep(everyMs, signal)
     }

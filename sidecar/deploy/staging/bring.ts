@@ -1,7 +1,7 @@
 /**
- * Brings a database from what it has to what a plan says, so that no query meets an index that is not there. Each step
- * is written into the record before it is done, and is done by looking at what is there: so a run that was killed is
- * gone on with by the same steps.
+ * Carries out a plan in a database, so that no query meets an index that is not built. The record names each step
+ * before the step begins, and each step first reads the current state. So the next run resumes a killed one with the
+ * same steps.
  */
 import type { Couch } from '../../couch/client.ts'
 import type { Doc } from '../../couch/documents.ts'
@@ -21,9 +21,9 @@ export interface Bringing extends Surroundings {
   readonly couch: Couch
   readonly plan: Plan
   readonly hold: Hold
-  /** The design documents that it is about. Default: all of which the record knows. */
+  /** Ids of the design documents of this deploy. Default: all in the record. */
   readonly only?: readonly string[]
-  /** Has at any time what is done. */
+  /** Receives each result at once. */
   readonly results: DdocResult[]
 }
 
@@ -58,7 +58,7 @@ async function stage(bringing: Bringing): Promise<ReadonlyMap<Step, string>> {
       if (step.kind === 'update') await putCopy(database, copyOf('previous', step.before), signal)
       await hold.note('warmed', { ddoc: ddoc._id })
     }
-    for (const step of steps) signatures.set(step, await warmed(step.ddoc)) // the first waited for the last
+    for (const step of steps) signatures.set(step, await warmed(step.ddoc)) // earlier indexes became stale meanwhile
     return signatures
   } catch (thrown) {
     const canNever = thrown instanceof DeployError && thrown.code === 'index_failed'
@@ -73,7 +73,7 @@ async function cleanUp({ couch, plan: { database }, hold, only, signal }: Bringi
   await hold.complete(only)
 }
 
-/** For a way back. Without revisions: they are written as new ones. */
+/** The previous documents, for a rollback. They have no revisions, because a rollback writes new revisions. */
 function previousOf({ steps, obsolete }: Plan): Record<string, Doc | null> {
   const changed = steps.flatMap((step): [string, Doc | null][] => {
     if (step.kind === 'keep') return []
@@ -82,7 +82,7 @@ function previousOf({ steps, obsolete }: Plan): Record<string, Doc | null> {
   return Object.fromEntries([...changed, ...obsolete.map((ddoc) => [ddoc._id, withoutRev(ddoc)] as const)])
 }
 
-/** So that a rollback leaves alone what others write from now on. */
+/** Digests of the versions of this deploy, so that a rollback does not touch later versions of others. */
 function knownOf({ steps, obsolete }: Plan, known: DeployRecord['known']): DeployRecord['known'] {
   const changed = steps.flatMap((step) => {
     if (step.kind === 'keep') return []

@@ -5,12 +5,12 @@ import { done } from '../../couch/schemas.ts'
 import { isCopy, OWN_PREFIX, sameIndex } from './copy.ts'
 
 export async function putCopy(database: Database, copy: Doc, signal?: AbortSignal): Promise<void> {
-  const there = await database.find(copy._id, {}, { signal })
-  if (there && sameIndex(there, copy)) return
-  await database.put({ ...copy, ...(there && { _rev: there._rev }) }, { signal })
+  const current = await database.find(copy._id, {}, { signal })
+  if (current && sameIndex(current, copy)) return
+  await database.put({ ...copy, ...(current && { _rev: current._rev }) }, { signal })
 }
 
-/** Removes the copies of a run, all but those that stay. True if there were any. */
+/** Removes the copies of a run, except those in `stay`. True if any were removed. */
 export async function removeCopies(
   database: Database,
   stay: readonly string[],
@@ -22,6 +22,6 @@ export async function removeCopies(
   return gone.length > 0
 }
 
-/** Those that no design document has any more. Those of a copy that stays are safe: it is there. */
+/** Removes index files without a design document. A copy that stays is a design document, so its index stays, too. */
 export const removeIndexFiles = (couch: Couch, { name }: Database, signal?: AbortSignal): Promise<unknown> =>
   couch.request({ method: 'POST', db: name, path: '_view_cleanup', body: {}, signal }, done)

@@ -1,6 +1,6 @@
 import type { Doc } from '../../couch/documents.ts'
 
-/** Design documents whose names begin so are the deploy's own. */
+/** Prefix of the deploy's own design documents. */
 export const OWN_PREFIX = '_design/sidecar:'
 
 export type CopyKind = 'staged' | 'previous'
@@ -11,8 +11,8 @@ export const isCopy = (id: string): boolean =>
   id.startsWith(copyId('staged', '_design/')) || id.startsWith(copyId('previous', '_design/'))
 
 /**
- * What has the same index and does nothing: all that decides the signature, and no function that CouchDB calls for a
- * request. Only the deploy has it built: not ken, which would begin again and again with one that cannot be.
+ * A design document with the same index: all fields that decide its signature, and no function that CouchDB calls for
+ * a request. Only the deploy builds this index: ken would retry a failing build without end.
  */
 export const copyOf = (kind: CopyKind, ddoc: Doc): Doc => ({
   _id: copyId(kind, ddoc._id),
@@ -26,10 +26,10 @@ const groupOf = ({ language, options, views }: Doc) => ({
   views,
 })
 
-/** The views that can be asked. */
+/** Names of the views that can be queried. */
 export const viewNames = (ddoc: Doc | undefined): string[] =>
   Object.keys(Object(ddoc?.views) as object).filter((name) => name !== 'lib')
 
-/** In the same order, too: two views of one function have another signature the other way round. */
+/** Whether both have the same index. Order counts: to swap two views of one function changes the signature. */
 export const sameIndex = (before: Doc, after: Doc): boolean =>
   JSON.stringify(groupOf(before)) === JSON.stringify(groupOf(after))

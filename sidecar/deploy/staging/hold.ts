@@ -1,8 +1,8 @@
 /**
- * One deploy at a time works in a database: the one whose run stands in the record. The record is a document, written
- * with its revision, so of two that reach for it one gets a conflict; what a cluster stores below its quorum does not
- * count. Its holder writes heartbeats. A holder that is silent is dead: the next takes its place, and if it was
- * only asleep, its next note meets a conflict, and it stops.
+ * One deploy at a time works in a database: the run that the record names. The record is a document, written with its
+ * revision, so one of two concurrent writers gets a conflict. A write below the cluster's quorum does not count. The
+ * holder writes heartbeats. A silent holder is dead, and the next run takes over. If the old holder was only
+ * suspended, its next note gets a conflict, and it stops.
  */
 import { randomUUID } from 'node:crypto'
 import { isoTime } from '../../core/clock.ts'
@@ -28,20 +28,20 @@ import {
 
 export interface Hold {
   readonly record: DeployRecord
-  /** Writes down what comes next, before it is done. Throws `DeployError` `busy` where another has taken the place. */
+  /** Records the next step before it begins. Throws `DeployError` `busy` if another run has taken over. */
   note(
     step: StagedStep,
     change?: { readonly ddoc?: string } & Partial<Pick<DeployRecord, 'previous' | 'known'>>,
   ): Promise<void>
   /**
-   * The run is complete: there is nothing to go on with.
+   * Marks the run as complete: the next run has nothing to resume.
    *
-   * @param only of these design documents; what was there before others had begun to change stays in the record
+   * @param only the complete design documents; the record keeps the previous versions of others
    */
   complete(only?: readonly string[]): Promise<void>
 }
 
-/** Does `work` as the only one. A run that breaks off leaves the record to the next. Throws `busy`. */
+/** Does `work` as the only deploy in the database. An interrupted run leaves the record to the next. Throws `busy`. */
 export async function withHold<T>(
   database: Database,
   ddocs: readonly string[],
@@ -51,18 +51,18 @@ export async function withHold<T>(
   const { clock, name, deadAfterMs, signal } = surroundings
   const now = () => isoTime(clock.now())
   const holder: Holder = { run: randomUUID(), name, since: now() }
-  const there = await findAbandoned(database, surroundings)
-  let record: DeployRecord = there
-    ? { ...there.record, ddocs: [...new Set([...there.record.ddocs, ...ddocs])] }
+  const current = await findAbandoned(database, surroundings)
+  let record: DeployRecord = current
+    ? { ...current.record, ddocs: [...new Set([...current.record.ddocs, ...ddocs])] }
     : { ddocs, log: [], previous: {}, known: {} }
-  let rev = there?.rev
+  let rev = current?.rev
 
   async function write(next: DeployRecord, until: AbortSignal): Promise<void> {
     const written = await createWriter(database, { signal: until }).write(recordDoc(next, rev))
     if (written.kind === 'refused') throw new DeployError('server_refused', [`${database.name}: ${written.reason}`])
     if (written.kind === 'accepted') {
       if (next.log.length === 1) await database.remove(RECORD_ID, written.rev, { signal: until })
-      throw new DeployError('busy', [`${database.name}: the cluster lacks its quorum, or another deploy was faster`])
+      throw new DeployError('busy', [`${database.name}: the cluster lacks its quorum, or another deploy was first`])
     }
     if (written.kind === 'conflict') throw await taken(database)
     rev = written.rev
@@ -97,40 +97,40 @@ export async function withHold<T>(
     if (!completed) await letGo()
   }
 
-  /** Whether another has taken the place: then what is gone or changed is no wonder. */
+  /** Whether another run has taken over. This explains missing and changed documents. */
   async function isLost(): Promise<boolean> {
     try {
       return (await database.find(RECORD_ID))?._rev !== rev
     } catch (thrown) {
-      if (isCouchError(thrown)) return false // unknown; what was thrown says enough
+      if (isCouchError(thrown)) return false // unknown: the original error is thrown
       throw thrown
     }
   }
 
-  /** Not by the signal, which may be why it ends: the next need not wait until this one is found dead. */
+  /** Releases the record, so that the next run need not wait. Ignores the signal, which may be the cause of the end. */
   async function letGo(): Promise<void> {
     const { holder: _holder, ...left } = record
     try {
       await write(left, AbortSignal.timeout(deadAfterMs))
     } catch {
-      // Then the next waits a little, or has the place already.
+      // The next run waits until this holder is dead, or has already taken over.
     }
   }
 }
 
-/** The record that a run has left behind, if there is one. Throws `busy` where its holder lives. */
+/** Reads the record of an interrupted run, if any. Throws `busy` if its holder lives. */
 async function findAbandoned(database: Database, surroundings: Surroundings) {
-  const there = await readRecord(database, { signal: surroundings.signal })
-  if (!there) return undefined
-  const { rev, ...record } = there
+  const current = await readRecord(database, { signal: surroundings.signal })
+  if (!current) return undefined
+  const { rev, ...record } = current
   const { holder } = record
-  if (holder && !surroundings.takeOver && (await isAlive(database, { ...there, holder }, surroundings))) {
+  if (holder && !surroundings.takeOver && (await isAlive(database, { ...current, holder }, surroundings))) {
     throw busyWith(database, holder)
   }
   return { rev, record }
 }
 
-/** The error of a run that has lost the record: names the new holder, if that can be read. */
+/** The error of a run that has lost the record. It names the new holder, if known. */
 async function taken(database: Database): Promise<DeployError> {
   try {
     const winner = await readRecord(database)
@@ -138,35 +138,38 @@ async function taken(database: Database): Promise<DeployError> {
     await database.info()
   } catch (thrown) {
     if (!isCouchError(thrown)) throw thrown
-    if (thrown.code === 'not_found') return new DeployError('no_database', [`${database.name} was deleted meanwhile`])
+    if (thrown.code === 'not_found')
+      return new DeployError('no_database', [`${database.name} was deleted in the meantime`])
   }
-  return new DeployError('busy', [`${database.name}: another deploy has been at work meanwhile; run it again`])
+  return new DeployError('busy', [
+    `${database.name}: another deploy has changed it in the meantime; run the deploy again`,
+  ])
 }
 
 const busyWith = ({ name }: Database, holder: Holder) =>
   new DeployError('busy', [
-    `${name}: ${holder.name} has been deploying here since ${holder.since} and writes heartbeats; run it again when that is done, or with --take-over`,
+    `${name}: ${holder.name} has been deploying here since ${holder.since} and writes heartbeats; run the deploy again after that, or with --take-over`,
   ])
 
 const LOOKS = 20
 
 /**
- * Whether the holder of the record writes a heartbeat, or changes it at all, while it is watched. No clock of
- * another machine is believed: what counts is that something changes.
+ * Whether the holder writes a heartbeat or changes the record while this run watches. Only a change counts: clocks of
+ * other machines are not trusted.
  */
 async function isAlive(
   database: Database,
-  there: StoredRecord & { readonly holder: Holder },
+  current: StoredRecord & { readonly holder: Holder },
   { clock, deadAfterMs, onProgress, signal }: Surroundings,
 ): Promise<boolean> {
-  onProgress({ kind: 'watching', database: database.name, holder: there.holder, forMs: deadAfterMs })
+  onProgress({ kind: 'watching', database: database.name, holder: current.holder, forMs: deadAfterMs })
   const stillness = new Stillness(() => clock.ticks())
   const look = async () => {
     const [record, heartbeat] = await Promise.all([RECORD_ID, BEAT_ID].map((id) => database.find(id, {}, { signal })))
     return { rev: record?._rev, mark: JSON.stringify([record?._rev, heartbeat]) }
   }
   const first = await look()
-  if (first.rev !== there.rev) return true
+  if (first.rev !== current.rev) return true
   for (let { mark } = first; mark === first.mark; { mark } = await look()) {
     const waitMs = stillness.remaining(database.name, mark, deadAfterMs)
     if (waitMs === 0) return false

@@ -5,41 +5,41 @@ import { OWN_PREFIX } from './copy.ts'
 
 export type StagedStep = 'began' | 'staging' | 'warmed' | 'swapping' | 'cleaning'
 
-/** Whose run it is. */
+/** The run that holds a database. */
 export interface Holder {
-  /** Of this one run. */
+  /** Unique id of the run. */
   readonly run: string
-  /** A name for people. */
+  /** Name for operators. */
   readonly name: string
   readonly since: string
 }
 
 /**
- * What a deploy does in one database, for the run that goes on with it or takes it back. There while one is not complete.
- * Times are ISO 8601, by the clock of who writes.
+ * State of a deploy in one database, for the run that resumes or reverts it. It exists while a deploy is incomplete.
+ * Times are ISO 8601, by the clock of the writer.
  */
 export interface DeployRecord {
-  /** Undefined if a run has ended by itself. */
+  /** Undefined after a run has released the record. */
   readonly holder?: Holder
-  /** The design documents that it is about. */
+  /** Ids of the design documents of the deploy. */
   readonly ddocs: readonly string[]
   readonly log: readonly { readonly step: StagedStep; readonly ddoc?: string; readonly at: string }[]
-  /** As they were before the swap, from which on they are here; null for what was not there. */
+  /** The versions before the swap, stored when the swap begins; null for a document that did not exist. */
   readonly previous: Readonly<Record<string, Doc | null>>
-  /** Of each of these, digests of what was found and what was to be written: what has another digest was written by others. */
+  /** Digests of each document as found and as planned. A version with another digest comes from others. */
   readonly known: Readonly<Record<string, readonly string[]>>
 }
 
 /** Whether another deploy has changed a design document since. */
-export const isForeign = ({ known }: DeployRecord, there: Doc): boolean =>
-  known[there._id]?.includes(digestOf(there)) === false
+export const isForeign = ({ known }: DeployRecord, current: Doc): boolean =>
+  known[current._id]?.includes(digestOf(current)) === false
 
 export interface StoredRecord extends DeployRecord {
   readonly rev: string
 }
 
 export const RECORD_ID = `${OWN_PREFIX}deploy`
-/** The holder's heartbeats. */
+/** Id of the document with the holder's heartbeats. */
 export const BEAT_ID = '_local/sidecar:deploy'
 
 export async function readRecord(database: Database, options?: CallOptions): Promise<StoredRecord | undefined> {
@@ -47,7 +47,7 @@ export async function readRecord(database: Database, options?: CallOptions): Pro
   return doc && recordFrom(doc)
 }
 
-/** What is under way in a database, or broken off: without what was there before, which may be large. Throws `CouchError`. */
+/** Reads a running or interrupted deploy, without the previous versions, which may be large. Throws `CouchError`. */
 export async function readDeploy(
   database: Database,
   options?: CallOptions,
@@ -58,14 +58,14 @@ export async function readDeploy(
 
 const PREVIOUS = 'previous.json'
 
-/** What was there before is attached: a design document may have attachments that are too large for a document. */
+/** The record as a document. `previous` is attached: attachments in it may be too large for a document. */
 export function recordDoc({ previous, ...record }: DeployRecord, rev: string | undefined): Doc {
   const data = Buffer.from(JSON.stringify(previous)).toString('base64')
   const _attachments = { [PREVIOUS]: { content_type: 'application/json', data } }
   return { _id: RECORD_ID, ...(rev !== undefined && { _rev: rev }), autoupdate: false, ...record, _attachments }
 }
 
-/** What others than these design documents still need of it: nothing, unless they had begun to change. */
+/** The part of the record for other design documents; undefined if none of them had begun to change. */
 export function restOf(
   { holder: _holder, ...record }: DeployRecord,
   done: readonly string[],
@@ -75,16 +75,16 @@ export function restOf(
   return ddocs.length > 0 ? { ...record, ddocs, previous } : undefined
 }
 
-/** With what is in conflict with it, which would be seen in its place: replication brings design documents, too. */
+/** Removes the record and its conflicting leaves, which would replace it: replication copies design documents, too. */
 export async function removeRecord(database: Database, rev: string, signal: AbortSignal): Promise<void> {
   const leaves = await database.leaves(RECORD_ID, { signal })
-  await database.remove(RECORD_ID, rev, { signal }) // the first: so it is still ours
+  await database.remove(RECORD_ID, rev, { signal }) // first, so that a conflict shows a new holder
   for (const { _rev, _deleted } of leaves) {
     if (_rev !== rev && !_deleted) await database.remove(RECORD_ID, _rev, { signal })
   }
 }
 
-/** Any admin may have written it: impossible values are left out. */
+/** Any admin may have written the record: invalid values are left out. */
 function recordFrom({ _rev, holder, ddocs, log, known, _attachments }: StoredDoc): StoredRecord {
   const attached = Object(_attachments) as Partial<Record<string, { readonly data: string }>>
   return {

@@ -6,13 +6,13 @@ import { readViewIndex } from '../../indexes/view-index.ts'
 import { DeployError } from '../deploy-errors.ts'
 import { copyId } from './copy.ts'
 
-/** An index takes more while it is built than when it is compacted. */
+/** Factor: an index takes more space during its build than after compaction. */
 const MARGIN = 2
 
 /**
- * Throws `DeployError` `no_space` where there is known to be no room for second indexes of these design documents. One
- * that will be as large as the one that is there; as the documents, where that one was never built; less what a run
- * before this one has built of it.
+ * Throws `DeployError` `no_space` if the disk is known to lack space for second indexes of these design documents. The
+ * estimate is the size of the current index, or of the documents if that index was never built. Parts that an earlier
+ * run has built are subtracted.
  */
 export async function refuseWithoutRoom(
   couch: Couch,
@@ -31,7 +31,7 @@ export async function refuseWithoutRoom(
   if (needed <= disk.freeBytes) return
   throw new DeployError('no_space', [
     `${database}: a second index of ${ddocs.join(', ')} may need ${inWords(needed)}, but ${inWords(disk.freeBytes)} are free on CouchDB's disk`,
-    'nothing was changed: make room, or let it try with --no-disk-check',
+    'nothing was changed: free some space, or try with --no-disk-check',
   ])
 }
 

@@ -3,33 +3,33 @@ import type { Random } from '../../core/backoff.ts'
 import { systemClock, type Clock } from '../../core/clock.ts'
 import type { Holder } from './record.ts'
 
-/** What a deploy that takes its time is at. */
+/** Progress of a long deploy. */
 export type Progress = { readonly database: string } &
-  /** Of several. */
+  /** `database`: the deploy begins the next of several. */
   (
     | { readonly kind: 'database'; readonly number: number; readonly of: number }
     | { readonly kind: 'watching'; readonly holder: Holder; readonly forMs: number }
-    /** Changes of the database that are in the new index, and that are to be. */
+    /** Changes of the database that the new index has, and the total. */
     | { readonly kind: 'warming'; readonly ddoc: string; readonly done: number; readonly total: number }
-    /** CouchDB does not answer; it is asked again. */
+    /** CouchDB does not answer; the deploy retries. */
     | { readonly kind: 'trouble'; readonly reason: string }
   )
 
-/** What all of it needs. */
+/** Dependencies and options of all parts of a deploy. */
 export interface Surroundings {
   readonly clock: Clock
   readonly random: Random
-  /** Of who deploys, for people. */
+  /** Name of this process, for operators. */
   readonly name: string
-  /** A holder without a heartbeat for so long is dead. */
+  /** A holder without a heartbeat for this long is dead. */
   readonly deadAfterMs: number
-  /** Goes on in its place also where it lives. */
+  /** Takes over even from a live holder. */
   readonly takeOver: boolean
   readonly onProgress: (progress: Progress) => void
   readonly signal: AbortSignal
 }
 
-/** The defaults: no progress is reported, and a holder is gone after 10 s. */
+/** Fills in defaults: no progress is reported, and a silent holder is dead after 10 s. */
 export const surroundingsFrom = (given: Partial<Surroundings>): Surroundings => ({
   clock: given.clock ?? systemClock,
   random: given.random ?? Math.random,

@@ -9,19 +9,20 @@ import type { Claim } from '../types.ts'
 
 export interface Claims {
   /**
-   * Tries to win the document for this attempt, whose handler is to begin at once. Calls `onContested` when that may take
-   * long: then the claim does not say so; and `onUnsure` when the answer to the claim is lost, which is asked for again.
+   * Tries to win the document for this attempt. The claim says that the handler begins at once. Calls `onContested` if
+   * winning may take long: later claims then do not say so. Calls `onUnsure` if the answer to the claim is lost; `take`
+   * then asks again.
    */
   take(attempt: Attempt, onContested: () => void, onUnsure: () => void): Promise<WriteResult>
-  /** Has the claim say that the handler begins, unless it does. False if that could not be written. */
+  /** Writes into the claim that the handler begins, unless the claim says so. False if the write failed. */
   begin(attempt: Attempt): Promise<boolean>
-  /** Gives the document back, untouched: another worker may take it at once. */
+  /** Releases the claim and leaves the document untouched: another worker may take the document at once. */
   release(attempt: Attempt): Promise<void>
   /** Renews the claims that are due, until the signal aborts. */
   keep(signal: AbortSignal): Promise<void>
-  /** True while a handler may begin: the claim is ours, and for a good while yet. If not, it is to be given back. */
+  /** Whether the handler may begin: the claim is ours, with enough of its lease left. If not, release the claim. */
   proven(attempt: Attempt): boolean
-  /** No more to be renewed. */
+  /** Stops renewing the claim. */
   drop(attempt: Attempt): void
 }
 
@@ -34,25 +35,25 @@ export interface ClaimsOptions {
   readonly random: Random
 }
 
-/** Which part of a lease its holder believes in: the rest is for watchers whose clocks run faster. */
+/** Part of a lease that its holder relies on: the rest is for watchers whose clocks run faster. */
 const BELIEVED = 0.9
 
-/** The reason with which `ctx.signal` aborts when the document is not ours any more. */
+/** Abort reason of `ctx.signal` when this worker no longer holds the document. */
 export class ClaimLost extends Error {
   override readonly name = 'ClaimLost'
   readonly code = 'claim_lost'
 }
 
-/** For a handler's own write. Throws `ClaimLost`, or `Reject` with what CouchDB says. */
+/** Checks the result of a handler's own write. Throws `ClaimLost`, or `Reject` with CouchDB's code and reason. */
 export function requireStored({ id }: Attempt, outcome: WriteResult): void {
   if (outcome.kind === 'lost') throw new ClaimLost(`${id} has changed while its handler ran`)
   if (outcome.kind === 'refused') throw new Reject(outcome.failure.code, outcome.failure.reason)
 }
 
 /**
- * A claim is won by a write that the document's revision lets only one worker make. A server's 201 is won, 409 lost; a
- * cluster's 202 is contested. It is renewed each third of the lease, long before its end; a worker that could
- * not prove it for nine tenths of a lease no longer believes it has it, and its handler is told.
+ * Wins and renews claims. The document's revision lets only one worker make the write that wins. A server's 201 means
+ * won, 409 lost; a cluster's 202 means contested. A claim is renewed each third of its lease, long before its end.
+ * After nine tenths of a lease without a confirmed renewal, the worker treats the claim as lost and aborts its handler.
  */
 export function createClaims(options: ClaimsOptions): Claims {
   const { writeDoc, contest, worker, leaseMs, clock, random } = options
@@ -70,26 +71,26 @@ export function createClaims(options: ClaimsOptions): Claims {
 
   async function renew(attempt: Attempt): Promise<void> {
     renewing.add(attempt)
-    const asked = clock.ticks()
+    const sentAt = clock.ticks()
     const outcome = await attempt
       .mutex(() =>
         held.has(attempt) && !attempt.left ? writeDoc(attempt, claimed(attempt, claimOf(attempt))) : undefined,
       )
       .finally(() => renewing.delete(attempt))
     if (outcome?.kind === 'stored') {
-      attempt.provenAt = asked
+      attempt.provenAt = sentAt
       attempt.leaseMs = undefined
-    } else if (outcome?.kind === 'lost') lose(attempt, `${attempt.id} was taken by another worker`)
+    } else if (outcome?.kind === 'lost') lose(attempt, `${attempt.id} was taken over by another worker`)
   }
 
-  /** Looks at one claim; answers in how many milliseconds to look again at the latest. */
+  /** Checks one claim. Returns the maximum delay before the next check, milliseconds. */
   function check(attempt: Attempt): number {
     const age = clock.ticks() - attempt.provenAt!
     const believedMs = (attempt.leaseMs ?? leaseMs) * BELIEVED
     if (attempt.left) held.delete(attempt)
     else if (age >= believedMs) lose(attempt, `no renewal of the claim on ${attempt.id} succeeded in time`)
     else if (age > leaseMs / 3 && !renewing.has(attempt)) {
-      renew(attempt).catch(() => undefined) // out of time for asking: the age will tell
+      renew(attempt).catch(() => undefined) // its retries ended: the age of the claim decides
     }
     return believedMs - age
   }
@@ -118,9 +119,9 @@ export function createClaims(options: ClaimsOptions): Claims {
     async begin(attempt) {
       if (attempt.begun) return true
       attempt.begun = true
-      const asked = clock.ticks()
+      const sentAt = clock.ticks()
       const { kind } = await attempt.mutex(() => writeDoc(attempt, claimed(attempt, claimOf(attempt))))
-      if (kind === 'stored') attempt.provenAt = asked
+      if (kind === 'stored') attempt.provenAt = sentAt
       return kind === 'stored'
     },
 
@@ -138,7 +139,7 @@ export function createClaims(options: ClaimsOptions): Claims {
     },
 
     proven(attempt) {
-      const age = clock.ticks() - attempt.provenAt! // two thirds: renewals have failed, and little time would be left
+      const age = clock.ticks() - attempt.provenAt! // at two thirds renewals have failed, and little time is left
       if (held.has(attempt) && age > (leaseMs * 2) / 3)
         lose(attempt, `the claim on ${attempt.id} was not renewed in time`)
       return held.has(attempt)

@@ -5,7 +5,7 @@ import type { Claim } from '../types.ts'
 const MIN_LEASE_MS = 1000
 const MAX_LEASE_MS = 600_000
 
-/** Tells which claims of others have died: those whose document kept the same revision for a whole lease. */
+/** Detects dead claims of other workers: their documents keep the same revision for a whole lease. */
 export class LeaseWatch {
   readonly #stillness: Stillness
 
@@ -13,12 +13,12 @@ export class LeaseWatch {
     this.#stillness = new Stillness(ticks)
   }
 
-  /** How many documents are watched. */
+  /** Number of watched documents. */
   get size(): number {
     return this.#stillness.size
   }
 
-  /** 0 if so many leases are over; otherwise in how many milliseconds to look again. */
+  /** Milliseconds until the document has kept its revision for `leases` leases; 0 if it has. */
   remaining(doc: StoredDoc, claim: Claim, leases = 1): number {
     const leaseMs = Math.min(MAX_LEASE_MS, Math.max(MIN_LEASE_MS, claim.lease_ms))
     return this.#stillness.remaining(doc._id, doc._rev, leaseMs * leases)

@@ -15,21 +15,21 @@ export interface TidyOptions {
 }
 
 /**
- * After a write upon `base`, without a claim, that was stored below the quorum: takes out what a race left beside the
- * document, on the side that is to go. True if ours went.
+ * Deletes the losing leaves of a race. The race follows a write on `base`, without a claim, that was stored below the
+ * quorum. True if our leaf was deleted.
  */
 export type Tidy = (attempt: Attempt, base: StoredDoc) => Promise<boolean>
 
 export function createTidy({ database, clock, random, signal }: TidyOptions): Tidy {
-  const ask = <T>(question: () => Promise<T>) => withRetries(question, { clock, random, signal })
+  const retried = <T>(question: () => Promise<T>) => withRetries(question, { clock, random, signal })
 
   return async (attempt, base) => {
-    const leaves = await ask(() => database.leaves(attempt.id, { signal }))
+    const leaves = await retried(() => database.leaves(attempt.id, { signal }))
     const ours = leaves.find(({ _rev }) => _rev === attempt.doc._rev)
     const out = ours ? judgeOutcome(ours, base, leaves) : []
     if (!ours || out.length === 0) return false
     const kept = leaves.filter((leaf) => !leaf._deleted && !out.includes(leaf))
-    await ask(() => database.merge(takingOut(out, kept), { signal }))
+    await retried(() => database.merge(takingOut(out, kept), { signal }))
     return out.includes(ours)
   }
 }

@@ -7,7 +7,9 @@ import type { WriteResult } from '../write-doc.ts'
 import type { BranchCheck } from './branch-check.ts'
 import type { Claims } from './claims.ts'
 
-/** Claims a document. Answers undefined if the claim is ours, and says that its handler begins; else how the attempt ends. */
+/**
+ * Claims a document. Returns undefined if the claim is ours and says that its handler begins; else the attempt's end.
+ */
 export type WinClaim = (attempt: Attempt, turn: Turn) => Promise<AttemptEnd | undefined>
 
 export interface WinClaimOptions {
@@ -16,7 +18,7 @@ export interface WinClaimOptions {
   readonly branchCheck: BranchCheck
   readonly telemetry: Telemetry
   readonly log: Logger
-  /** Aborted once no further handler may start. */
+  /** Aborts when no further handler may start. */
   readonly closing: AbortSignal
 }
 
@@ -27,7 +29,7 @@ export function createWinClaim(options: WinClaimOptions): WinClaim {
   const counts = telemetry.counts.of(registration)
   const refused = new Set<string>()
 
-  /** One reason refuses thousands of claims: each is logged once, until a claim is stored. */
+  /** Logs each reason once until a claim is stored: one reason may refuse thousands of claims. */
   function logRefusal(attempt: Attempt, claim: WriteResult): void {
     if (claim.kind === 'stored') refused.clear()
     if (claim.kind !== 'refused') return
@@ -39,7 +41,7 @@ export function createWinClaim(options: WinClaimOptions): WinClaim {
     refused.add(claim.failure.reason)
   }
 
-  /** The sidecar stops while the claim waits to be sent. */
+  /** Ends the attempt if the sidecar stops before the claim is sent. Rethrows any other error. */
   function unsent(thrown: unknown): 'given-up' {
     if (closing.aborted && thrown === closing.reason) return 'given-up'
     throw thrown
@@ -47,7 +49,7 @@ export function createWinClaim(options: WinClaimOptions): WinClaim {
 
   return async (attempt, turn) => {
     const onContested = () => turn.leave()
-    const onUnsure = () => turn.letOthersBegin() // or one lost answer after the other would hold up all that wait
+    const onUnsure = () => turn.letOthersBegin() // otherwise repeated lost answers would delay all waiting attempts
     const claim = await claims.take(attempt, onContested, onUnsure).catch(unsent)
     if (claim === 'given-up') return claim
     counts.claims[claim.kind] += 1
@@ -64,7 +66,7 @@ export function createWinClaim(options: WinClaimOptions): WinClaim {
     await turn.mayBegin()
     const mayStart = () => !closing.aborted && !attempt.outdated && claims.proven(attempt)
     if (mayStart() && (await claims.begin(attempt)) && mayStart()) return undefined
-    turn.leave() // first, so that all who wait here give back together
+    turn.leave() // before the release, so that all waiting attempts release together
     await claims.release(attempt)
     return closing.aborted ? 'given-up' : attempt.outdated ? 'look-again' : 'not-ours'
   }

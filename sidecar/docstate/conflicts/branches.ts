@@ -6,17 +6,17 @@ import { compareRevs } from '../../couch/documents.ts'
 import type { Docstate } from '../types.ts'
 import type { Conflict } from './merge.ts'
 
-/** The revisions of a document that stand beside each other, with the common beginning of any two. */
+/** Leaf revisions of a document, with the common ancestor of any two. */
 export interface Branches {
-  /** Not the deleted ones. The first is what CouchDB shows. */
+  /** Leaves that are not deleted. The first is the one that CouchDB shows. */
   readonly leaves: readonly StoredDoc[]
   begin(a: StoredDoc, b: StoredDoc): Promise<Begin>
 }
 
-/** In which revision two branches were one; `base` undefined where CouchDB does not have it any more. */
+/** Common ancestor of two branches; `base` is undefined if CouchDB no longer has it. */
 export type Begin = Pick<Conflict, 'base' | 'baseRev'>
 
-/** Reads all of them. Throws `CouchError`. */
+/** Reads all branches of a document. Throws `CouchError`. */
 export async function readBranches(database: Database, id: string, signal: AbortSignal): Promise<Branches> {
   const read = await database.leaves(id, { signal })
   const histories = new Map<string, readonly string[]>()
@@ -44,7 +44,7 @@ export async function readBranches(database: Database, id: string, signal: Abort
   }
 }
 
-/** A claim changes nothing but the engine's field: the worker that claimed it wrote down what it was. */
+/** Rebuilds the revision before a claim: a claim changes only `docstate`, and keeps its other fields. */
 function unclaimed(leaf: StoredDoc): StoredDoc {
   const { claim: _, ...entry } = docstateOf(leaf) as Docstate
   return withDocstate(leaf, entry)

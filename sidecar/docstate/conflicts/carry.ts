@@ -2,12 +2,12 @@ import type { CallOptions, Database } from '../../couch/database.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { attachmentsOf, sameAttachment, type Stub } from './merge-attachments.ts'
 
-/** The most that is brought from one branch to another, in bytes: all of it is in memory for a moment, a few times. */
+/** Maximum bytes to carry from branch to branch: all are in memory for a moment, several times. */
 export const MOST_BYTES = 16 * 1024 * 1024
 
 /**
- * The merged document with the bodies of those attachments that the revision it is written upon does not have: CouchDB
- * knows a stub only by its parent. `too-large` if they are not to be moved. Throws `CouchError`.
+ * Adds the attachment bodies that the parent revision lacks to the merged document. CouchDB resolves stubs only from
+ * the parent. Returns `too-large` above `MOST_BYTES`. Throws `CouchError`.
  */
 export async function carryBodies(
   database: Database,

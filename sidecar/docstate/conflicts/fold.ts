@@ -11,20 +11,20 @@ import { compareRevs } from '../../couch/documents.ts'
 import type { Docstate } from '../types.ts'
 import { effectsDone } from '../attempt.ts'
 
-/** One of the revisions that stand beside the one which CouchDB shows. */
+/** A leaf beside the one that CouchDB shows. */
 export interface Branch extends Begin {
   readonly leaf: StoredDoc
 }
 
 export interface FoldOptions {
   readonly machine: Machine | undefined
-  /** Of the type; fields are merged where there is none, or where it fails. */
+  /** Resolver of the type. Without one, or if it fails, the fields are merged by default. */
   readonly resolver: Resolver | undefined
-  /** Why the type's own resolver did not count. */
+  /** Receives the fault of a resolver whose result is ignored. */
   readonly onFault: (fault: unknown) => void
 }
 
-/** One document of all: what is to be written upon `shown`. Pure, and its attachments are stubs. */
+/** Merges all branches into one document, to be written on `shown`. Pure; its attachments are stubs. */
 export function fold(shown: StoredDoc, branches: readonly Branch[], options: FoldOptions): StoredDoc {
   let merged = shown
   for (const { leaf, ...begin } of branches) {
@@ -39,7 +39,7 @@ export function fold(shown: StoredDoc, branches: readonly Branch[], options: Fol
   return merged
 }
 
-/** A resolver gets copies: what it changes in them must not look like what was there before. */
+/** Merges fields. A resolver gets copies: its changes in place must not alter the branches. */
 function fieldsOf(conflict: Conflict, { machine, resolver, onFault }: FoldOptions): Doc {
   if (!resolver) return mergeFields(conflict)
   try {
@@ -47,7 +47,7 @@ function fieldsOf(conflict: Conflict, { machine, resolver, onFault }: FoldOption
     let fault = checkMerged(made, conflict.ours, machine)
     if (fault === undefined) {
       const plain = jsonOf(made)
-      fault = checkMerged(plain, conflict.ours, machine) // a `toJSON` may have made another of it
+      fault = checkMerged(plain, conflict.ours, machine) // a `toJSON` may have changed the document
       if (fault === undefined) return plain as Doc
     }
     onFault(fault)
@@ -60,34 +60,34 @@ function fieldsOf(conflict: Conflict, { machine, resolver, onFault }: FoldOption
 const OWNERLESS = 'merged:'
 
 /**
- * A claim that is carried into a merged document was dead, and stands there so that its entry is parked or tried again. It
- * belongs to no worker any more: one that comes back must not take the document for its own.
+ * Marks the claim of a merged document as belonging to no worker. Such a claim was dead, and stays so that its entry is
+ * parked or tried again. If its worker comes back, it must not treat the document as its own.
  */
 export function ownerless(docstate: Docstate | undefined): Docstate | undefined {
   if (!docstate || !isClaim(docstate.claim) || docstate.claim.token.startsWith(OWNERLESS)) return docstate
   return { ...docstate, claim: { ...docstate.claim, token: `${OWNERLESS}${docstate.claim.token}` } }
 }
 
-/** The merged document, naming the revisions that are in it: a worker that finds one of them beside it takes it out. */
+/** Names the merged revisions in the document: a worker that finds one of them beside it deletes that leaf. */
 export function naming(merged: StoredDoc, branches: readonly StoredDoc[]): StoredDoc {
   const merges = branches.map(({ _rev }) => _rev).sort(compareRevs)
   return withDocstate(merged, { ...docstateOf(merged), state: merged.state as string, merges })
 }
 
-/** The leaves that a later one names as merged into it. A later one only, so that not all of them can be. */
+/** Returns the leaves that a later leaf names as merged. Only later leaves count, so that the last one always stays. */
 export function mergedAlready(leaves: readonly StoredDoc[]): readonly StoredDoc[] {
   return leaves.filter(({ _rev }) =>
     leaves.some((other) => compareRevs(other._rev, _rev) > 0 && mergesOf(other).includes(_rev)),
   )
 }
 
-/** Whatever state it is in now: a document that came of the merged one has in it what that had. */
+/** Reads `merges` in any state: every descendant of the merged document contains the merged revisions. */
 function mergesOf({ docstate }: Doc): readonly unknown[] {
   const { merges } = (docstate ?? {}) as { merges?: unknown }
   return Array.isArray(merges) ? merges : []
 }
 
-/** But for the order of fields, and the names of what was merged. */
+/** Whether documents are equal, apart from the order of fields and the names of merged revisions. */
 export function sameDocument(a: StoredDoc, b: StoredDoc): boolean {
   return isDeepStrictEqual(plain(a), plain(b)) && sameAttachments(a, b)
 }
@@ -101,8 +101,8 @@ function plain({ _attachments, _conflicts, ...doc }: StoredDoc): Doc {
 }
 
 /**
- * What is wrong with the document that a resolver made of `ours` and another, as text: what JavaScript lets through and
- * the types do not. Undefined: nothing.
+ * Describes the fault of the document that a resolver made from `ours` and another; undefined if none. It checks what
+ * the types forbid but JavaScript allows.
  */
 export function checkMerged(made: unknown, ours: Doc, machine?: Machine): string | undefined {
   if (typeof made !== 'object' || made === null) return `expected a document, got ${nameOf(made)}`
@@ -123,11 +123,11 @@ export function checkMerged(made: unknown, ours: Doc, machine?: Machine): string
 
 function isPromise(made: object): boolean {
   if (typeof (made as { then?: unknown }).then !== 'function') return false
-  Promise.resolve(made).catch(() => undefined) // nothing else waits for it
+  Promise.resolve(made).catch(() => undefined) // nothing else handles its rejection
   return true
 }
 
-/** A module of handlers that runs in another realm has an `Object` of its own. */
+/** Whether an object is plain, in any realm: a module of handlers in another realm has its own `Object`. */
 function isPlain(made: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(made)
   return prototype === null || Object.getPrototypeOf(prototype) === null
@@ -138,8 +138,8 @@ const nameOf = (made: unknown): string =>
 const textOf = (field: unknown): string => (typeof field === 'string' ? field : typeof field)
 
 /**
- * What the engine knows of the entry, where two branches are made one in this state. Apart from whose fields count: the
- * branch with more edits may have kept what was true long ago, and what it does not know of would be run again.
+ * Chooses the `docstate` of two branches that are merged in this state, whichever branch's fields count. The branch
+ * with more edits may have an outdated `docstate`: work that it does not record would run again.
  */
 export function chooseDocstate({ ours, theirs, base }: Conflict, state: unknown): Docstate | undefined {
   const [a, b, before] = [ours, theirs, base].map((doc) => (doc?.state === state ? entryIn(doc) : undefined))
@@ -149,13 +149,13 @@ export function chooseDocstate({ ours, theirs, base }: Conflict, state: unknown)
   return withEffects(chosen, a === chosen ? b : a)
 }
 
-/** `undefined` also for a field that says nothing but the state, and what was merged. */
+/** `docstate` of a document without `merges`; `undefined` if only the state is left. */
 function entryIn(doc: Doc | undefined): Docstate | undefined {
   const { merges: _, ...entry } = { ...(doc && docstateOf(doc)) } as Partial<Docstate>
   return Object.keys(entry).some((key) => key !== 'state') ? (entry as Docstate) : undefined
 }
 
-/** The further on, the more. What is in doubt goes before what would be tried again. */
+/** Ranks an entry: the further on, the higher. A doubtful entry ranks above one that would be tried again. */
 function rankOf(entry: Docstate | undefined): number {
   if (!entry) return 0
   if (entry.handled) return 5
@@ -164,7 +164,7 @@ function rankOf(entry: Docstate | undefined): number {
   return entry.failure || entry.retry_at ? 2 : 1
 }
 
-/** What was seen to happen on either branch is not repeated. */
+/** Keeps the effects that either branch records, so that none is repeated. */
 function withEffects(chosen: Docstate | undefined, other: Docstate | undefined): Docstate | undefined {
   if (!chosen || chosen.entry !== other?.entry) return chosen
   const done = [...new Set([...effectsDone(chosen), ...effectsDone(other)])]

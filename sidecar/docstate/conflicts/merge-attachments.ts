@@ -2,11 +2,11 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Doc } from '../../couch/documents.ts'
 import type { Conflict } from './merge.ts'
 
-/** An attachment as it is read with its document: its body is elsewhere. */
+/** An attachment as read with its document, without its body. */
 export interface Stub {
   readonly content_type: string
   readonly digest: string
-  /** Of the body, in bytes. */
+  /** Length of the body in bytes. */
   readonly length: number
 }
 export type Stubs = Readonly<Record<string, Stub>>
@@ -25,7 +25,9 @@ export function sameAttachments(a: Doc, b: Doc): boolean {
   )
 }
 
-/** By name, as fields are merged: those that `theirs` added, changed or took away since the base, upon `ours`. */
+/**
+ * Merges attachments by name, like fields: applies to `ours` what `theirs` added, changed or removed since the base.
+ */
 export function mergeAttachments({ ours, theirs, base }: Conflict): Stubs {
   const [merged, after, before] = [new Map(entriesOf(ours)), attachmentsOf(theirs), attachmentsOf(base)]
   for (const name of new Set([...Object.keys(after), ...Object.keys(before)])) {

@@ -3,24 +3,24 @@ import type { Doc, StoredDoc } from '../../couch/documents.ts'
 import { docstateOf } from '../classify.ts'
 import { compareRevs } from '../../couch/documents.ts'
 
-/** Two revisions of a document that stand beside each other. */
+/** Two conflicting revisions of a document. */
 export interface Conflict {
-  /** The one whose transition counts. */
+  /** The branch whose transition counts. */
   readonly ours: StoredDoc
   readonly theirs: StoredDoc
-  /** The revision in which both began; undefined where CouchDB does not have it any more. */
+  /** The common ancestor; undefined if CouchDB no longer has it. */
   readonly base: StoredDoc | undefined
-  /** Its `_rev`, also where CouchDB has no more of it than that. Undefined: they were never one, as far as is known. */
+  /** `_rev` of the ancestor, even if CouchDB has nothing else of it. Undefined if no common ancestor is known. */
   readonly baseRev?: string | undefined
 }
 
-/** Makes one document of two. Pure. `docstate`, attachments and whatever begins with `_` are seen to. */
+/** Merges two revisions. Pure. The engine merges `docstate`, attachments, and fields that begin with `_`. */
 export type Resolver = (conflict: Conflict) => Doc
 
-/** What says in which state the document is: goes with the state. */
+/** Fields that describe the state: they come from the branch whose state counts. */
 const OF_STATE = ['state', 'error', 'docstate']
 
-/** The fields of `theirs` that were changed since the base, upon `ours`. */
+/** Applies to `ours` the fields that `theirs` changed since the base. */
 export const mergeFields: Resolver = ({ ours, theirs, base }) => {
   const merged: Record<string, unknown> = { ...ours }
   for (const field of new Set([...Object.keys(theirs), ...Object.keys(base ?? {})])) {
@@ -32,7 +32,7 @@ export const mergeFields: Resolver = ({ ours, theirs, base }) => {
   return merged as Doc
 }
 
-/** Which of two revisions has made the transition that counts: negative if the first has. */
+/** Compares two revisions by whose transition counts: negative if the first one's does. */
 export function compareTransitions(a: StoredDoc, b: StoredDoc, base: StoredDoc | undefined, machine?: Machine): number {
   if (a.state !== b.state) {
     const [aIsKnown, bIsKnown] = [isKnown(machine, a.state), isKnown(machine, b.state)]
@@ -47,15 +47,15 @@ export function compareTransitions(a: StoredDoc, b: StoredDoc, base: StoredDoc |
 }
 
 interface Standing {
-  /** 0 if the sidecar has written it. */
+  /** 0 if the revision counts as written by the sidecar. */
   readonly rank: number
   readonly rev: string
 }
 
 /**
- * Of two states the one that still waits for its handler is as it was when its entry began: what the sidecar noted since,
- * and the revisions of claims that it gave back, say nothing about which is right. Else a claim that gave way to what
- * another worker had finished would win over that, and the handler would run again.
+ * Ranks a revision. If the states differ, one that still waits for its handler counts as it was when its entry began.
+ * Later notes of the sidecar and released claims do not show which state is right. Otherwise a claim that yielded to
+ * another worker's outcome would win over that outcome, and the handler would run again.
  */
 function standingOf(leaf: StoredDoc, asItBegan: boolean): Standing {
   const docstate = docstateOf(leaf)
@@ -65,11 +65,11 @@ function standingOf(leaf: StoredDoc, asItBegan: boolean): Standing {
   return { rank: docstate ? 0 : 1, rev: leaf._rev }
 }
 
-/** Whether a document can be in this state, as far as its machine says. */
+/** Whether the machine declares this state; true without a machine. */
 export const isKnown = (machine: Machine | undefined, state: unknown): boolean =>
   machine === undefined || (typeof state === 'string' && Object.hasOwn(machine, state))
 
-/** Whether `to` comes after `from`, by any number of transitions. */
+/** Whether `to` is reachable from `from` by any number of transitions. */
 function isReachable(machine: Machine | undefined, from: unknown, to: unknown): boolean {
   const seen = new Set<unknown>()
   const next = [from]

@@ -3,7 +3,7 @@ import { compareRevs } from '../../couch/documents.ts'
 import { docstateOf, typesOf, type DispatchTable } from '../classify.ts'
 import { isKnown } from './merge.ts'
 
-/** Branches that are of the type which the document has, and those of others: a field of one means nothing in another. */
+/** Branches of the document's type, and of other types: a field of one type means nothing in another. */
 export interface OneType {
   readonly type: string
   readonly own: readonly StoredDoc[]
@@ -11,10 +11,10 @@ export interface OneType {
 }
 
 /**
- * Which type a document has whose branches are of several. A declared one, in a state that its machine knows; of two such
- * the one that the sidecar has written, or else the one that was declared first. All else that was sent beside it does not
- * count, however long its branch is: by that a stolen device would take a document away from its machine. Undefined where
- * none of the types is ours.
+ * Chooses the type of a document whose branches are of several types. A declared type in a state of its machine goes
+ * first. Then come the type that the sidecar wrote, and the type declared first. The length of a branch does not count:
+ * otherwise a stolen device could take a document away from its machine. Undefined if none of the types has a handler
+ * or a machine.
  */
 export function oneType(leaves: readonly StoredDoc[], table: DispatchTable): OneType | undefined {
   const types = typesOf(table)

@@ -11,22 +11,22 @@ import type { Docstate } from '../types.ts'
 import { findDocuments, type FindOptions } from './find.ts'
 import { standingOf } from './standing.ts'
 
-/** What is made of a document; undefined where there is nothing to do. */
+/** Returns the changed document, or undefined if nothing is to be done. */
 export type Action = (doc: StoredDoc) => Doc | undefined
 
 export type ActionResult =
-  /** It is in this state now. */
+  /** The document is in this state now. */
   | { readonly kind: 'done'; readonly id: string; readonly state: string }
   | { readonly kind: 'not-found'; readonly id: string }
   | { readonly kind: 'nothing-to-do'; readonly id: string; readonly state: unknown }
-  /** Another writer changed it at the same time. */
+  /** Another writer changed the document at the same time. */
   | { readonly kind: 'changed'; readonly id: string }
-  /** By a `validate_doc_update`. */
+  /** A `validate_doc_update` refused the document. */
   | { readonly kind: 'refused'; readonly id: string; readonly code: CouchErrorCode; readonly reason: string }
 
 /**
- * Brings a document that is parked, waits for its next try, or ended in `error`, back to where its handler takes it
- * now. The entry stays the same, and with it `ctx.key`, so that a provider can tell a repetition.
+ * Brings a document back to its handler now: one that is parked, waits for its next try, or ended in `error`. The entry
+ * stays the same, and so does `ctx.key`: a provider can detect a repetition.
  */
 export const retry: Action = (doc) => {
   const docstate = docstateOf(doc)
@@ -36,13 +36,13 @@ export const retry: Action = (doc) => {
     const { error: _error, ...rest } = doc
     return withDocstate({ ...rest, _id: doc._id, state: docstate.failed_in }, { state: docstate.failed_in, ...kept })
   }
-  if (docstate.parked) return withDocstate(doc, { state: docstate.state, ...kept }) // its time begins anew
+  if (docstate.parked) return withDocstate(doc, { state: docstate.state, ...kept }) // its timeout begins again
   if (docstate.retry_at === undefined) return undefined
   const { timeout_at } = docstate
   return withDocstate(doc, { state: docstate.state, ...kept, ...(timeout_at && { timeout_at }) })
 }
 
-/** As `retry`, and says who has brought it back. @param now milliseconds since the epoch */
+/** Like `retry`, and records the operator. @param now milliseconds since the epoch */
 export const retryBy =
   (by: string, now: number): Action =>
   (doc) => {
@@ -51,17 +51,17 @@ export const retryBy =
   }
 
 export interface DiscardOptions {
-  /** Who does it. */
+  /** Name of the operator. */
   readonly by: string
   /** Milliseconds since the epoch. */
   readonly now: number
-  /** How documents stand that may be discarded. */
+  /** Statuses of documents that may be discarded. */
   readonly among: readonly Status[]
 }
 
 /**
- * Ends what is to be done with a document: it goes to `error`, or stays there, marked as discarded. `undoDiscard` takes that
- * back, and `retry` brings it to its handler. One that a worker holds is left to it.
+ * Ends the work on a document: it moves to `error`, or stays in it, marked as discarded. `undoDiscard` reverts that,
+ * and `retry` brings the document to its handler. A document that a worker holds is left alone.
  */
 export const discard =
   ({ by, now, among }: DiscardOptions): Action =>
@@ -83,15 +83,15 @@ export const discard =
   }
 
 export interface UndoOptions {
-  /** Who does it. */
+  /** Name of the operator. */
   readonly by: string
   /** Milliseconds since the epoch. */
   readonly now: number
-  /** Of which discard; of any without it. */
+  /** The discard to undo; default any. */
   readonly of?: { readonly at: string; readonly by: string } | undefined
 }
 
-/** Takes a discard back: the document stands as it stood before. */
+/** Undoes a discard: the document is as it was before. */
 export const undoDiscard =
   ({ by, now, of }: UndoOptions): Action =>
   (doc) => {
@@ -99,14 +99,17 @@ export const undoDiscard =
     if (!docstate?.discarded || docstate.failed_in === undefined) return undefined
     const { discarded, ...rest } = docstate
     if (of && (discarded.at !== of.at || discarded.by !== of.by)) return undefined
-    const asked = { at: isoTime(now), by }
-    if (!discarded.before) return withDocstate(doc, { ...rest, asked })
+    const request = { at: isoTime(now), by }
+    if (!discarded.before) return withDocstate(doc, { ...rest, asked: request })
     const { error: _error, ...fields } = doc
     const state = docstate.failed_in
-    return withDocstate({ ...fields, _id: doc._id, state }, { state, ...keptOf(docstate), ...discarded.before, asked })
+    return withDocstate(
+      { ...fields, _id: doc._id, state },
+      { state, ...keptOf(docstate), ...discarded.before, asked: request },
+    )
   }
 
-/** What stays true of an entry, brought back or discarded. */
+/** Fields of an entry that stay when it is retried or discarded. */
 const keptOf = ({ entry, entered_in, done, steps }: Docstate): Partial<Docstate> => ({
   ...(entry !== undefined && { entry }),
   ...(entered_in !== undefined && { entered_in }),
@@ -114,7 +117,7 @@ const keptOf = ({ entry, entered_in, done, steps }: Docstate): Partial<Docstate>
   ...(steps && { steps }),
 })
 
-/** Throws `CouchError`. */
+/** Applies the action to one document. Throws `CouchError`. */
 export async function actOnOne(
   database: Database,
   id: string,
@@ -136,13 +139,13 @@ export async function actOnOne(
 
 export interface ActOnAllOptions extends FindOptions {
   readonly action: Action
-  /** Of how many at most. Default all. */
+  /** Maximum number of documents. Default all. */
   readonly limit?: number
 }
 
 /**
- * The same for all that the filter means, written together. What was changed at the same time is tried once more at the
- * end. Broken off, it can be called again, and goes on. Throws `CouchError`.
+ * Applies the action to all documents of the filter, written together. A document that changed at the same time is
+ * tried once more at the end. If interrupted, call it again: it goes on. Throws `CouchError`.
  */
 export async function* actOnAll({
   action,
@@ -167,7 +170,7 @@ export async function* actOnAll({
   }
 }
 
-/** In so many characters, unless one document alone is larger. */
+/** Maximum characters of one request, unless one document alone is larger. */
 const A_REQUEST = 4_000_000
 
 async function writeAll(database: Database, docs: readonly Doc[], signal?: AbortSignal): Promise<ActionResult[]> {

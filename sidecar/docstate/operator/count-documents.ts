@@ -6,7 +6,7 @@ import type { Database } from '../../couch/database.ts'
 import { isCouchError } from '../../couch/couch-errors.ts'
 import { BY_STATE, DDOC, STUCK_VIEW, countRow } from '../finding/pages.ts'
 
-/** How many documents of a type are in a state, and how they stand there. */
+/** Number of documents of a type in a state and status. */
 export interface StateCount {
   readonly type: string
   readonly state: string
@@ -15,30 +15,30 @@ export interface StateCount {
   readonly count: number
 }
 
-/** How many documents are stuck for one reason. */
+/** Number of documents that are stuck for one reason. */
 export interface StuckCount extends StateCount {
-  /** In which their handler failed, or was to run. */
+  /** State in which their handler failed or was to run. */
   readonly state: string
   readonly status: Status
-  /** Of the failure, undefined where there was none. */
+  /** Code of the failure; undefined if none. */
   readonly code: string | undefined
-  /** Since when the oldest is, ISO 8601; undefined where nothing tells. */
+  /** When the oldest one got stuck, ISO 8601; undefined if not recorded. */
   readonly since: string | undefined
 }
 
-/** What is in a database. */
+/** Counts of the documents in a database. */
 export interface Counts {
   readonly counts: readonly StateCount[]
   readonly stuck: readonly StuckCount[]
 }
 
-/** Less than the five minutes after which the connection would be given up. */
+/** Less than the five minutes after which the connection would time out. */
 const ASK_MS = 240_000
 
 /**
- * Counts from the views `by_state` and `stuck`. The first question after many writes waits for the index, which may take
- * hours: it is asked until there is an answer or the signal aborts. Throws `CouchError` `not_found` where the design
- * document is not deployed.
+ * Counts documents by the views `by_state` and `stuck`. The first request after many writes waits for the index, which
+ * may take hours. It is repeated until an answer comes or the signal aborts. Throws `CouchError` `not_found` if the
+ * design document is not deployed.
  */
 export async function countDocuments(database: Database, signal?: AbortSignal): Promise<Counts> {
   for (;;) {
@@ -50,7 +50,7 @@ export async function countDocuments(database: Database, signal?: AbortSignal): 
   }
 }
 
-/** The same, asked once: throws `CouchError` `timeout` where the index is not built within so many milliseconds. */
+/** Counts documents with one try. Throws `CouchError` `timeout` if the index is not built within `timeoutMs`. */
 export async function countDocumentsWithin(
   database: Database,
   timeoutMs: number,

@@ -17,7 +17,7 @@ import type { TypeAndState } from '../../workers/partitioning.ts'
 
 export interface ExplainOptions {
   readonly database: Database
-  /** What a sidecar with these settings runs there. */
+  /** Dispatch table of a sidecar with these settings. */
   readonly table: DispatchTable
   readonly clock: Clock
   readonly id: string
@@ -25,31 +25,31 @@ export interface ExplainOptions {
   readonly served: boolean
   /** The machines that guard the database. */
   readonly guarded: Machines
-  /** Why a sidecar does not start this handler there, as sentences. */
+  /** Reasons why a sidecar does not start this handler in the database, as sentences. */
   readonly faultsOf: (registration: Registration) => readonly string[]
   /** The control database. */
   readonly control: Database
-  /** What is set of handlers in place of their options. */
+  /** Live settings that replace options of handlers. */
   readonly settings: HandlerSettings
-  /** Whether some worker is registered that has a handler for it in this database. Default yes. */
+  /** Whether a registered worker has a handler for it in this database. Default yes. */
   readonly hasWorker?: (pair: TypeAndState) => Promise<boolean>
   readonly signal?: AbortSignal
 }
 
 /**
- * Tells about one document, in sentences for people: which handler takes it, who holds it, what happened, and what
- * happens next and when. Asks no worker. Throws `SidecarError` (code `not-found`), `CouchError`.
+ * Explains one document in sentences for people: its handler, its holder, what happened, and what happens next and
+ * when. Contacts no worker. Throws `SidecarError` (code `not-found`), `CouchError`.
  */
 export async function explain(options: ExplainOptions): Promise<string[]> {
   const { database, table, id, served, signal } = options
   const doc = await database.find(id, { conflicts: true }, { signal })
   if (!doc) {
-    await database.info({ signal }) // or there is no such database
+    await database.info({ signal }) // throws if the database does not exist
     throw new SidecarError('not-found', `the database ${database.name} has no document "${id}"`)
   }
   const { type, state } = doc
   if (typeof type !== 'string' || typeof state !== 'string') {
-    return [`${id} has no type and state that are strings, so no handler can take it.`]
+    return [`No handler takes ${id}: the fields type and state of the document must be strings.`]
   }
   const handler = table.registrations.find((entry) => entry.type === type && entry.state === state)
   const faults = handler ? options.faultsOf(handler) : []
@@ -58,15 +58,15 @@ export async function explain(options: ExplainOptions): Promise<string[]> {
     `${id} is of type ${type}, in state ${state}, revision ${doc._rev}.`,
     served
       ? `A sidecar with these settings serves ${database.name}.`
-      : `No sidecar with these settings serves ${database.name} (SIDECAR_DATABASES): what follows is for one that does.`,
+      : `No sidecar with these settings serves ${database.name}: SIDECAR_DATABASES does not match it. The lines below assume a match.`,
     ...machineLines(type, state, Object.hasOwn(table.machines, type) ? table.machines : options.guarded),
     ...handlerLines(handler, doc, options),
     ...shadowLines(type, state, table),
-    ...faults.map((fault) => `It is not started: ${fault}.`),
+    ...faults.map((fault) => `The sidecar does not start this handler: ${fault}.`),
     ...happened(doc),
     ...(await next(doc, runs, options)),
   ]
-  if (doc._conflicts) lines.push(`It has conflicting revisions: ${doc._conflicts.join(', ')}.`)
+  if (doc._conflicts) lines.push(`The document has conflicting revisions: ${doc._conflicts.join(', ')}.`)
   return lines
 }
 
@@ -78,56 +78,57 @@ function handlerLines(
   const [type, state] = [String(doc.type), String(doc.state)]
   if (handler) {
     const { attempts, timeoutMs } = handler.options
-    const tries = attempts === Number.MAX_SAFE_INTEGER ? 'until it is done' : `up to ${attempts} times`
+    const limit = attempts === Number.MAX_SAFE_INTEGER ? 'no attempt limit' : `an attempt limit of ${attempts}`
     return [
-      `Its handler${versionIn(handler)} is ${handler.mode}, and tries ${tries}, each at most ${lasting(timeoutMs)}.`,
+      `The handler${versionIn(handler)} is ${handler.mode}, with ${limit} and a timeout of ${lasting(timeoutMs)}.`,
       ...limitLines(handler, doc),
       ...settingLines(`${type}/${state}`, settings),
     ]
   }
   const { timeout, renamed } = stateIn(table.machines, type, state) ?? {}
-  if (renamed !== undefined) return [`A running sidecar gives it this name, and what was known of it stays.`]
+  if (renamed !== undefined)
+    return ['A running sidecar renames the state in the document and keeps the rest of docstate.']
   const { mode } = stateIn(guarded, type, state) ?? {}
   return [
-    `No handler takes documents of type ${type} in this state${timeout ? '; only its time runs.' : '. Nothing happens by itself.'}`,
-    ...(mode ? [`The database declares one (${mode}): is SIDECAR_HANDLERS here that of the running sidecar?`] : []),
+    `No handler takes documents of type ${type} in state ${state}. ${timeout ? 'Only the timeout applies.' : 'Nothing happens automatically.'}`,
+    ...(mode ? [`The database declares a handler (${mode}). Use the SIDECAR_HANDLERS of the running sidecar.`] : []),
   ]
 }
 
 function shadowLines(type: string, state: string, { shadows = [] }: DispatchTable): string[] {
   const shadow = shadows.find((one) => one.type === type && one.state === state)
   if (!shadow) return []
-  return [`A shadow handler${versionIn(shadow)} is tried out on it: its effects are withheld, and the log tells them.`]
+  return [`A shadow handler${versionIn(shadow)} runs on the document. The sidecar only logs its effects.`]
 }
 
 const versionIn = ({ options: { version } }: Registration) => (version === undefined ? '' : ` of version ${version}`)
 
-/** What may keep a document waiting although it is ready. */
+/** Limits that may delay a ready document. */
 function limitLines(handler: Registration, doc: StoredDoc): string[] {
   const { globalConcurrency, limit, priority } = handler.options
   const lines: string[] = []
   try {
     const key = keyOf(handler, doc)
-    if (key !== undefined) lines.push(`Documents with its key, "${key}", run one after the other.`)
+    if (key !== undefined) lines.push(`The handler runs for one document with the key "${key}" at a time.`)
   } catch (thrown) {
-    lines.push(`It will be refused: ${failureOf(thrown).reason}.`)
+    lines.push(`The document will fail: ${failureOf(thrown).reason}.`)
   }
   if (globalConcurrency !== undefined)
-    lines.push(`At most ${globalConcurrency} run at the same time, in all workers together.`)
+    lines.push(`At most ${globalConcurrency} attempts run in parallel, in all workers.`)
   if (priority !== handlerDefaults.priority)
-    lines.push(`Its priority is ${priority}, where most have ${handlerDefaults.priority}: lower ones come first.`)
-  if (limit) lines.push(`At most ${limit.count} begin in ${lasting(limit.perMs)}, in all workers together.`)
+    lines.push(`The priority is ${priority} (default: ${handlerDefaults.priority}). Lower numbers run first.`)
+  if (limit) lines.push(`At most ${limit.count} attempts start in ${lasting(limit.perMs)}, in all workers.`)
   return lines
 }
 
-/** What holds in place of its options. */
+/** Live settings that replace the handler's options. */
 function settingLines(name: string, settings: HandlerSettings): string[] {
   const { paused, concurrency, limit } = (Object.hasOwn(settings, name) && settings[name]) || {}
   const id = settingsId('handlers')
   return [
-    ...(paused ? [`Its handler is paused (${id}): couchdb-sidecar resume ${shellWord(name)} lets it go on.`] : []),
-    ...(concurrency === undefined ? [] : [`At most ${concurrency} run at the same time in each process (${id}).`]),
-    ...(limit === undefined ? [] : [`At most ${limit.count} begin in ${limit.per}, in all workers together (${id}).`]),
+    ...(paused ? [`The handler is paused (${id}). To resume it, run: couchdb-sidecar resume ${shellWord(name)}`] : []),
+    ...(concurrency === undefined ? [] : [`At most ${concurrency} attempts run in parallel in each process (${id}).`]),
+    ...(limit === undefined ? [] : [`At most ${limit.count} attempts start in ${limit.per}, in all workers (${id}).`]),
   ]
 }
 
@@ -138,43 +139,43 @@ function happened(doc: StoredDoc): string[] {
   const lost = timesLost(docstate)
   if (lost > 0) {
     lines.push(
-      `${lost} ${lost === 1 ? 'worker was' : 'workers were'} lost while its handler ran, so it runs by itself.`,
+      `${lost} ${lost === 1 ? 'worker was' : 'workers were'} lost while the handler ran. The next attempt is isolated from other documents.`,
     )
   }
-  if (tries > 0) lines.push(`${tries} ${tries === 1 ? 'try' : 'tries'} failed.`)
+  if (tries > 0) lines.push(`${tries} ${tries === 1 ? 'attempt' : 'attempts'} failed.`)
   if (docstate?.failure) {
     const { at, code, reason, version } = docstate.failure
-    lines.push(`The last failure, at ${at}${byVersion(version)}: ${code}: ${reason}`)
+    lines.push(`The last failure happened at ${at}${inVersion(version)}: ${code}: ${reason}`)
   }
   if (docstate?.failed_in) {
     const { code, reason, at, version } = (doc.error ?? {}) as Record<string, string | undefined>
-    lines.push(`It failed in state ${docstate.failed_in}, at ${at}${byVersion(version)}: ${code}: ${reason}`)
+    lines.push(`The document failed in state ${docstate.failed_in} at ${at}${inVersion(version)}: ${code}: ${reason}`)
   }
   const steps = Object.keys(stepsDone(docstate))
-  if (steps.length > 0) lines.push(`These steps are done, and are not run again: ${steps.join(', ')}.`)
-  if (docstate?.retried) lines.push(`It was brought back at ${docstate.retried.at} by ${docstate.retried.by}.`)
-  if (docstate?.handled) lines.push(`Its handler was done with it at ${docstate.handled}, and left it in this state.`)
+  if (steps.length > 0) lines.push(`These steps are complete and do not run again: ${steps.join(', ')}.`)
+  if (docstate?.retried) lines.push(`The document was retried at ${docstate.retried.at} by ${docstate.retried.by}.`)
+  if (docstate?.handled) lines.push(`The handler finished at ${docstate.handled} and left the document in this state.`)
   return lines
 }
 
-const byVersion = (version: string | undefined) => (version === undefined ? '' : `, by version ${version}`)
+const inVersion = (version: string | undefined) => (version === undefined ? '' : ` (version ${version})`)
 
 async function next(doc: StoredDoc, table: DispatchTable, options: ExplainOptions): Promise<string[]> {
   const { database, control, clock, settings, hasWorker, signal } = options
   const docstate = docstateOf(doc)
   if (docstate?.parked) {
     return [
-      `It is parked since ${docstate.parked.at}: ${docstate.parked.reason}`,
-      'Find out whether its effect happened; then "couchdb-sidecar retry" runs it again, or write its next state.',
+      `The document has been parked since ${docstate.parked.at}: ${docstate.parked.reason}`,
+      'Check whether the effect of the handler happened. If it did not, run "couchdb-sidecar retry"; if it did, write the next state.',
     ]
   }
   if (docstate?.discarded) {
     return [
-      `It was discarded at ${docstate.discarded.at} by ${docstate.discarded.by}.`,
-      '"couchdb-sidecar discard --undo" takes that back, "couchdb-sidecar retry" brings it to its handler.',
+      `The document was discarded at ${docstate.discarded.at} by ${docstate.discarded.by}.`,
+      '"couchdb-sidecar discard --undo" restores the document; "couchdb-sidecar retry" runs the handler.',
     ]
   }
-  if (docstate?.failed_in) return ['"couchdb-sidecar retry" brings it back to be tried again.']
+  if (docstate?.failed_in) return ['"couchdb-sidecar retry" runs the handler again.']
   const isPaused = ({ type, state }: Registration) => settings[`${type}/${state}`]?.paused ?? false
   const classification = createClassify(table, isPaused)(doc, clock.now())
   switch (classification.kind) {
@@ -184,12 +185,12 @@ async function next(doc: StoredDoc, table: DispatchTable, options: ExplainOption
       return []
     case 'conflict':
       return [
-        'Replication has brought revisions beside it: a running sidecar makes one of them, and goes on from that.',
-        'If they stay, its log tells what keeps it from doing so ("a conflict cannot be resolved").',
+        'Replication created conflicting revisions. A running sidecar merges them and continues with the result.',
+        'If the conflict stays, search the log of the sidecar for "a conflict cannot be resolved".',
       ]
     case 'paused':
       return [
-        'It is ready, and waits until its handler goes on.',
+        'The document is ready and waits until the handler is resumed.',
         ...(classification.until === undefined ? [] : [timeEnds(classification.until)]),
       ]
     case 'ready':
@@ -198,53 +199,53 @@ async function next(doc: StoredDoc, table: DispatchTable, options: ExplainOption
         (await isOlder({ database, control, signal }, classification.registration, doc._id))
       ) {
         return [
-          "It was there before its handler, which takes only what is new (since: 'now'). What is changed in it makes it new.",
+          "The document has not changed since the handler first started, so the handler ignores it (since: 'now'). Any change to the document starts the handler.",
         ]
       }
       if (!((await hasWorker?.(classification.registration)) ?? true))
-        return ['It is ready, and no worker is registered that has its handler: couchdb-sidecar start runs one.']
-      return ['It is ready: a running sidecar takes it at once, or within a minute where no feed has told of it.']
+        return ['The document is ready, but no registered worker has the handler: couchdb-sidecar start runs one.']
+      return ['The document is ready. A running sidecar takes it at once, or within a minute if no feed reports it.']
     case 'wait': {
       const { until } = classification
-      return [docstate?.retry_at ? `The next try is due at ${isoTime(until)}.` : timeEnds(until)]
+      return [docstate?.retry_at ? `The next attempt is due at ${isoTime(until)}.` : timeEnds(until)]
     }
     case 'untimed':
-      return ['Its time in this state begins when a sidecar sees it.']
+      return ['The timeout of the state starts when a sidecar reads the document.']
     case 'claimed': {
       const { worker, at, lease_ms, begun, version } = classification.claim
       const hasBegun = begun !== false
       const parks = hasBegun && classification.registration.options.onLost === 'park'
       return [
-        `The worker ${worker} holds it, renewed at ${at}${byVersion(version)}.${hasBegun ? '' : ' Its handler has not begun.'}`,
-        `If ${worker} does not renew its claim for ${lease_ms / 1000} s, another one takes over: it ${
-          parks ? 'parks it' : 'tries again'
+        `The worker ${worker}${inVersion(version)} holds the document and renewed the claim at ${at}.${hasBegun ? '' : ' The handler has not started.'}`,
+        `If ${worker} does not renew the claim for ${lease_ms / 1000} s, another worker takes over and ${
+          parks ? 'parks the document' : 'runs the handler'
         }.`,
       ]
     }
   }
 }
 
-const timeEnds = (until: number) => `Its time in this state ends at ${isoTime(until)}.`
+const timeEnds = (until: number) => `The state times out at ${isoTime(until)}.`
 
-/** What is declared about a state, as sentences about a document in it. */
+/** Describes what is declared about a state, as sentences about a document in it. */
 function machineLines(type: string, state: string, machines: Machines): string[] {
   const machine = Object.hasOwn(machines, type) ? machines[type] : undefined
-  if (!machine) return [`No machine is declared for ${type}: any state may follow any other.`]
+  if (!machine) return [`The type ${type} has no machine. Any state may follow any other.`]
   const declared = stateIn(machines, type, state)
-  if (!declared) return [`The machine of ${type} has no such state, but ${Object.keys(machine).join(', ')}.`]
-  if (declared.renamed !== undefined) return [`The state is called ${declared.renamed} now.`]
+  if (!declared) return [`The machine of ${type} has no state ${state}, only ${Object.keys(machine).join(', ')}.`]
+  if (declared.renamed !== undefined) return [`The state ${state} is now called ${declared.renamed}.`]
   const targets = Object.entries(declared.next ?? {}).map(([target, writer]) => `${target} (by the ${writer})`)
   const { timeout } = declared
   return [
-    targets.length > 0 ? `It may become ${targets.join(', ')}.` : 'No state is declared to follow this one.',
-    ...(timeout ? [`${whenEnds(timeout)} it becomes ${timeout.next}.`] : []),
+    targets.length > 0 ? `The next state can be ${targets.join(' or ')}.` : 'The machine declares no next state.',
+    ...(timeout ? [`The state times out ${whenEnds(timeout)}. The document then goes to state ${timeout.next}.`] : []),
   ]
 }
 
 const whenEnds = (timeout: Timeout) =>
-  'at' in timeout ? `At the time in its field ${timeout.at}` : `After ${lasting(timeout.afterMs)} in this state`
+  'at' in timeout ? `at the time in the field ${timeout.at}` : `after ${lasting(timeout.afterMs)}`
 
-/** Undefined where it is not declared. */
+/** Declaration of the state; undefined if not declared. */
 function stateIn(machines: Machines, type: string, state: string): State | undefined {
   const machine = (Object.hasOwn(machines, type) ? machines[type] : undefined) ?? {}
   return Object.hasOwn(machine, state) ? machine[state] : undefined

@@ -4,20 +4,20 @@ import { stuckOf } from '../../../ddocs/lib/stuck.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import { docstateOf, isClaim } from '../classify.ts'
 
-/** What an operator wants to know of a document. */
+/** Status of a document, for operators. */
 export interface Standing {
   readonly id: string
   readonly type: string
   readonly state: string
   readonly status: Status
-  /** In which its handler failed, or was to run: of a document in `error` not the state that it is in. */
+  /** State in which its handler failed or was to run: in `error`, not the document's own state. */
   readonly handledIn: string
-  /** Since when it stands so, ISO 8601; undefined where nothing tells. */
+  /** When the status began, ISO 8601; undefined if not recorded. */
   readonly since: string | undefined
-  /** Of the failure, if there was one. */
+  /** Code of the failure, if any. */
   readonly code: string | undefined
   readonly reason: string | undefined
-  /** When something happens by itself, ISO 8601; undefined: nothing does, or it is not known when. */
+  /** When the next automatic change is due, ISO 8601; undefined if none is due or its time is unknown. */
   readonly nextAt: string | undefined
 }
 
@@ -49,5 +49,5 @@ export function standingOf(doc: StoredDoc): Standing {
   }
 }
 
-/** What stands there may have been written by anyone. */
+/** Clients may have written any value. */
 const textOf = (field: unknown): string | undefined => (typeof field === 'string' ? field : undefined)

@@ -13,11 +13,11 @@ import type { Reading } from './reading.ts'
 import type { Viewer, Update } from './update.ts'
 
 export interface DbUpdatesOptions {
-  /** For the one feed. */
+  /** Client for the one feed. */
   readonly couch: Couch
-  /** For what readers ask. Default: the same. */
+  /** Client for requests of readers. Default: `couch`. */
   readonly answering?: Couch
-  /** The database that the events are written into. */
+  /** The database with the event documents. */
   readonly name: string
   readonly events: Events
   readonly clock: Clock
@@ -26,26 +26,26 @@ export interface DbUpdatesOptions {
 }
 
 export interface DbUpdatesCounts {
-  /** Open now. */
+  /** Open readers. */
   readonly readers: number
-  /** That have come over the one feed. */
+  /** Rows that arrived over the one feed. */
   readonly rows: number
-  /** That readers have read because they were not at the end. */
+  /** Pages that readers read because they were not at the end. */
   readonly pages: number
-  /** How often a reader did not take what came, and had to read it again. */
+  /** How often a reader did not take its rows in time, and had to read them again. */
   readonly slow: number
 }
 
 export interface OpenOptions {
   readonly viewer: Viewer
   readonly since: Seq
-  /** The last row first, and none that come later; `since` is nothing then. */
+  /** Latest row first, without later rows; `since` is ignored then. */
   readonly descending: boolean
 }
 
-/** What has happened to which database, for any number of readers. */
+/** Serves database events to any number of readers. */
 export interface DbUpdates {
-  /** Follows the feed until the signal aborts. Once only. */
+  /** Follows the feed until the signal aborts. Call it once only. */
   run(signal: AbortSignal): Promise<void>
   open(options: OpenOptions): Reading
   /** See `History`. */
@@ -74,8 +74,8 @@ export function createDbUpdates(options: DbUpdatesOptions): DbUpdates {
       if (descending) return new NewestFirst({ history, viewer, onPage })
       const unsettledUntil = () => hub.unsettledUntil
       const onClose = () => void hub.readers.delete(reader)
-      const told = { unsettledUntil, onPage, onSlow, onClose }
-      const reader = new Reader({ history, viewer, since, alarms, clock, random, ...told })
+      const callbacks = { unsettledUntil, onPage, onSlow, onClose }
+      const reader = new Reader({ history, viewer, since, alarms, clock, random, ...callbacks })
       hub.readers.add(reader)
       return reader
     },
@@ -84,7 +84,7 @@ export function createDbUpdates(options: DbUpdatesOptions): DbUpdates {
   }
 }
 
-/** The rows that are there, the last one first. It never waits for new ones, and is not behind when it has all. */
+/** Reads the existing rows, latest first. It never waits for new rows, and is not behind when it has all. */
 class NewestFirst implements Reading {
   readonly #history: History
   readonly #viewer: Viewer
@@ -127,7 +127,7 @@ class NewestFirst implements Reading {
     this.#ending.abort()
   }
 
-  /** With none it is at the end of the feed. */
+  /** Sets `lastSeq` to the end of the feed, which is correct if no row follows. */
   async #begin(): Promise<AsyncGenerator<readonly Update[], void>> {
     this.#lastSeq = (await this.#history.page(NOW, 0, this.#ending.signal)).seq
     this.#onPage()

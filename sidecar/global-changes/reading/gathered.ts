@@ -1,10 +1,10 @@
 import { compareRevs } from '../../couch/documents.ts'
 import type { Update } from './update.ts'
 
-/** What the hub has brought for a reader who has not taken it yet: of two rows about a document, the later. */
+/** Rows from the hub that a reader has not taken yet. A later row about a document replaces the earlier one. */
 export class Gathered {
   readonly #rows = new Map<string, Update>()
-  /** Revisions that the reader has from pages, and that the hub may still bring. */
+  /** Revisions that the reader has from pages, and that the hub may still deliver. */
   readonly #seen = new Map<string, string>()
 
   get size(): number {
@@ -14,11 +14,11 @@ export class Gathered {
   add(update: Update): void {
     const seen = this.#seen.get(update.id)
     if (seen !== undefined && compareRevs(seen, update.rev) >= 0) return
-    this.#rows.delete(update.id) // or it would keep the position of the earlier one
+    this.#rows.delete(update.id) // otherwise it keeps the position of the earlier row
     this.#rows.set(update.id, update)
   }
 
-  /** The reader has these from a page. */
+  /** Skips these rows: the reader has them from a page. */
   skip(updates: readonly Update[]): void {
     for (const { id, rev } of updates) {
       const row = this.#rows.get(id)
@@ -27,7 +27,7 @@ export class Gathered {
     }
   }
 
-  /** The hub has brought by now what it had to bring of the pages. */
+  /** Call this when the hub has delivered all rows of the pages. */
   forgetPages(): void {
     this.#seen.clear()
   }

@@ -5,27 +5,27 @@ import { changesAt } from '../../couch/shard-seqs.ts'
 import { hasSeq, parseLine } from '../../feed/source.ts'
 import { updateFrom, type Update } from './update.ts'
 
-/** The end of the feed, wherever that is when it is asked for. */
+/** The end of the feed at the time of the request. */
 export const NOW = seqFrom('now')
 
 /** Some of the rows after a sequence. */
 export interface Page {
   readonly updates: readonly Update[]
-  /** The sequence after them. */
+  /** The sequence after these rows. */
   readonly seq: Seq
-  /** There were no more rows when it was read. */
+  /** Whether no more rows existed at the time of the read. */
   readonly isLast: boolean
 }
 
-/** What is in `global_changes` already. Everything throws `CouchError`, or the signal's reason. */
+/** Reads the existing rows of `global_changes`. All methods throw `CouchError`, or the signal's reason. */
 export interface History {
-  /** The next rows, so many at the most. */
+  /** The next rows, at most `limit`. */
   page(since: Seq, limit: number, signal: AbortSignal): Promise<Page>
-  /** Whether an older copy of the database was put back, that does not have what was before this sequence. */
+  /** Whether an older copy of the database was restored, which lacks changes from before this sequence. */
   isBehind(lastSeq: Seq, signal: AbortSignal): Promise<boolean>
-  /** All rows, the last one first, as they come over one connection: CouchDB cannot go on from a sequence in this order. */
+  /** All rows, latest first, over one connection: in this order, CouchDB cannot resume from a sequence. */
   newestFirst(signal: AbortSignal): AsyncGenerator<readonly Update[], void>
-  /** Another text when anything has changed. On a cluster also now and then when nothing has. */
+  /** A text that differs after any change. On a cluster, it may also differ without a change. */
   state(signal: AbortSignal): Promise<string>
 }
 
@@ -66,13 +66,13 @@ export function createHistory(couch: Couch, name: string): History {
   }
 }
 
-/** How deep a row is: in the list of rows, in the whole. */
+/** Depth of a row: inside the list of rows, inside the answer. */
 const ROW = 3
 
 /**
- * Cuts the answer to `_changes`, `{"results":[{…},{…}],…}`, into the texts of its rows, those of a chunk together,
- * without ever having all of it. Line breaks mean nothing: CouchDB writes a row on each line, PouchDB all on one. Throws
- * `CouchError` with code `garbled` where the answer is not whole.
+ * Splits the answer to `_changes`, `{"results":[{…},{…}],…}`, into the texts of its rows. It yields the rows of each
+ * chunk together, and never holds the whole answer. Line breaks do not count: CouchDB writes each row on a line,
+ * PouchDB all rows on one. Throws `CouchError` with code `garbled` if the answer is incomplete.
  */
 export async function* splitRows(request: string, chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string[]> {
   const decoder = new TextDecoder()

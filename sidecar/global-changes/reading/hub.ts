@@ -21,12 +21,12 @@ export interface HubOptions {
   readonly log: Logger
 }
 
-/** The one feed that all readers live by. It waits for none of them. */
+/** The one feed that serves all readers. It waits for none of them. */
 export class Hub {
   readonly readers = new Set<Reader>()
-  /** How many it has brought. */
+  /** Number of delivered rows. */
   rows = 0
-  /** By the clock's ticks: until then a copy may lack something of what was brought by now. */
+  /** In clock ticks: until then, a copy may lack rows that the hub has delivered. */
   unsettledUntil = 0
   readonly #options: HubOptions
   #evenMs = 0
@@ -35,14 +35,14 @@ export class Hub {
     this.#options = options
   }
 
-  /** Follows the feed from now on, also while its database is missing. Returns when the signal aborts. */
+  /** Follows the feed from now on, even while its database is missing. Returns when the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, log } = this.#options
     const options = { source: this.#source(), clock, random, rowsAConnection: ROWS_A_CONNECTION }
     let rows = ROWS_A_CONNECTION
     try {
       const from = await this.#firstCheckpoint(signal)
-      for (const reader of this.readers) reader.fallBehind() // they may have read all there was before this sequence
+      for (const reader of this.readers) reader.fallBehind() // a reader may have read to an end before this sequence
       for await (const event of follow({ ...options, from }, signal)) {
         if (event.kind === 'rows') {
           rows += event.rows.length
@@ -50,11 +50,11 @@ export class Hub {
         }
         if (event.kind === 'broken') log.debug({ code: event.error.code, reason: event.error.message }, BROKEN)
         if (event.kind === 'restarted') {
-          rows = 0 // the last may have had all its rows
+          rows = 0 // the last connection may have delivered all its rows
           for (const reader of this.readers) reader.startAgain()
         }
         if (event.kind !== 'connected') continue
-        if (rows < ROWS_A_CONNECTION) for (const reader of this.readers) reader.reconnected() // something ended the last
+        if (rows < ROWS_A_CONNECTION) for (const reader of this.readers) reader.reconnected() // after a break
         rows = 0
       }
     } catch (thrown) {
@@ -62,7 +62,7 @@ export class Hub {
     }
   }
 
-  /** Undefined where there is no database: everything that will be in it is new. */
+  /** Undefined if the database is missing: all its later rows are new. */
   async #firstCheckpoint(signal: AbortSignal): Promise<Checkpoint | undefined> {
     const { history, clock, random, log } = this.#options
     const onTrouble = (error: Error) => log.debug({ reason: error.message }, BROKEN)
@@ -99,7 +99,7 @@ export class Hub {
   }
 }
 
-/** After so long all copies of a cluster have what one had, unless it is ill. */
+/** In a healthy cluster, all copies have a change of one copy after this time. */
 const EVEN_MS = 5000
 const ROWS_A_CONNECTION = 1000
 const BROKEN = 'the feed of global changes is broken'

@@ -15,50 +15,50 @@ export interface ReaderOptions {
   readonly history: History
   readonly viewer: Viewer
   readonly since: Seq
-  /** By the clock's ticks: until then a page may lack what the hub has brought by now. */
+  /** In clock ticks: until then, a page may lack rows that the hub has delivered. */
   readonly unsettledUntil: () => number
   readonly alarms: Alarms
   readonly clock: Clock
   readonly random: Random
   readonly onPage: () => void
-  /** It has not taken what came. */
+  /** Called when the reader did not take its rows in time. */
   readonly onSlow: () => void
   readonly onClose: () => void
 }
 
 const PAGE = 500
-/** Rows that wait for one who does not take them. */
+/** Maximum number of rows for a reader that does not take them. */
 const MOST_GATHERED = 1000
-/** How often it looks whether it may forget pages, and one that settles whether it has. */
+/** How often a reader checks whether it may forget pages, and whether it has settled. */
 const TIDY_MS = 1000
 /**
- * How long after a page the hub may bring what was in it. CouchDB may overlook a write that comes while a feed begins:
+ * How long after a page the hub may still deliver its rows. CouchDB may miss a write that arrives while a feed starts:
  * it sends that row with the next one, or at the heartbeat.
  */
 const LATE_MS = HEARTBEAT_MS + 1000
-/** Between two pages of one that settles, when the first lacks what the hub has brought. */
+/** Pause of a settling reader between two pages, if the first lacks a row that the hub has delivered. */
 const LAG_MS = 200
-/** A database that is gone may be made again: a reader waits for that, as the hub does. */
+/** A missing database may be created again: a reader waits for it, as the hub does. */
 const retryOf = ({ code, retry }: CouchError) => (code === 'not_found' ? 'soon' : retry)
 
 /**
- * A reader of the feed. While it is *behind* it reads pages of its own; from before the last of them it gathers what the
- * hub brings, so that nothing is lost between the two. Then it is *live*: it hands out what is gathered. When that
- * becomes too much it is forgotten, and the reader behind again: it is all in the pages.
+ * A reader of the feed. While it is *behind*, it reads its own pages. Before the last page, it starts to gather rows
+ * from the hub, so that no row is lost in between. Then it is *live*: it hands out gathered rows. If they become too
+ * many, it drops them and is behind again: the pages contain them all.
  *
- * On a cluster a page may come from a copy that lacks what the hub brought before it was gathered. Until the copies are
- * sure to be even (`unsettledUntil`) the reader is *settling*: the hub only tells it when to read a page.
+ * On a cluster, a page may come from a copy that lacks rows which the hub delivered before the gathering. Until all
+ * copies have these rows (`unsettledUntil`), the reader is *settling*: rows from the hub only trigger a page.
  */
 export class Reader implements Reading {
   readonly #options: ReaderOptions
   readonly #arrival = new Condition()
   #state: 'behind' | 'settling' | 'live' = 'behind'
-  /** Undefined before the first page, and when there was too much. */
+  /** Undefined before the first page, and after too many rows. */
   #gathered: Gathered | undefined
   #settlesAt = 0
   #forgetsAt = 0
   #lastSeq: Seq
-  /** Of the last row that the hub has brought, for any reader. */
+  /** Sequence of the last row that the hub has delivered, for any reader. */
   #passed: Seq
   #isFirstPage = true
   #tidying: Alarm | undefined
@@ -78,7 +78,7 @@ export class Reader implements Reading {
 
   async next(most: number, signal: AbortSignal): Promise<readonly Update[]> {
     if (this.#state === 'settling' && this.#gathered!.size > 0) {
-      await this.#options.clock.sleep(LAG_MS, signal) // the last page did not have it
+      await this.#options.clock.sleep(LAG_MS, signal) // the last page lacked the row
     }
     await this.#arrival.until(() => this.#hasSomething(), signal)
     if (this.#state !== 'live') return this.#readPage(most, signal)
@@ -87,7 +87,7 @@ export class Reader implements Reading {
     return updates
   }
 
-  /** What the hub brings. */
+  /** Takes a row from the hub. */
   take(update: Update): void {
     const gathered = this.#gathered
     if (!gathered) return
@@ -100,19 +100,19 @@ export class Reader implements Reading {
     else if (this.#state === 'live') this.#lastSeq = update.seq
   }
 
-  /** It may be another database of the same name, whose revisions say nothing about those that were read. */
+  /** Call this when the hub has reconnected: revisions from pages mean nothing if the database is a new one. */
   reconnected(): void {
     this.#gathered?.forgetPages()
   }
 
-  /** What the hub brings now may not follow upon what was read. */
+  /** Reads pages again: the hub's next rows may not follow the rows that were read. */
   fallBehind(): void {
     this.#gathered = undefined
     this.#state = 'behind'
     this.#arrival.changed()
   }
 
-  /** Its sequence means nothing in the database that is there now. */
+  /** Starts at zero: the reader's sequence is not valid in the current database. */
   startAgain(): void {
     this.#lastSeq = this.#passed = SEQ_ZERO
     this.fallBehind()
@@ -137,7 +137,7 @@ export class Reader implements Reading {
     const gathered = (this.#gathered ??= this.#beginToGather()) // before the page is read
     const isSettled = this.#isSettled()
     const page = await this.#page(most, signal)
-    signal.throwIfAborted() // or an alarm would outlive the reader
+    signal.throwIfAborted() // otherwise an alarm would outlive the reader
     const updates = page.updates.filter((update) => update.isFor(viewer))
     const wanted = updates.slice(0, most)
     const isEnd = page.isLast && wanted.length === updates.length
@@ -150,7 +150,7 @@ export class Reader implements Reading {
     return wanted
   }
 
-  /** What the hub brought before the reader’s "now" is nothing to it. */
+  /** A reader that starts at `now` ignores rows that the hub delivered before. */
   #beginToGather(): Gathered {
     const isNow = seqText(this.#lastSeq) === 'now'
     this.#settlesAt = isNow ? 0 : this.#options.unsettledUntil()

@@ -1,16 +1,16 @@
 import type { Seq } from '../../couch/documents.ts'
 import type { Update } from './update.ts'
 
-/** Rows for one viewer, one after the other. */
+/** Rows for one viewer, in order. */
 export interface Reading {
-  /** From here nothing is lost of what was not handed out yet. */
+  /** Sequence to resume from: every row that was not handed out follows it. */
   readonly lastSeq: Seq
-  /** Not all that was there has been handed out. */
+  /** Whether existing rows are not handed out yet. */
   readonly isBehind: boolean
   /**
-   * The next rows, so many at the most, perhaps none: while it is behind, some of those that are there; then it waits
-   * for new ones. Throws the signal's reason; `CouchError` where nothing can be read, at first; later what may pass is
-   * waited for.
+   * The next rows, at most `most`, perhaps none. While it is behind, it returns existing rows; then it waits for new
+   * ones. Throws the signal's reason. Throws `CouchError` if the first read fails; later reads wait until the fault is
+   * over.
    */
   next(most: number, signal: AbortSignal): Promise<readonly Update[]>
   close(): void

@@ -10,7 +10,7 @@ export class Update {
   readonly id: string
   readonly rev: string
   readonly seq: Seq
-  /** Undefined where the document stands for none, or is deleted: that is not shown. */
+  /** Undefined if the document represents no event, or is deleted: then the update is not shown. */
   readonly event: EventDocument | undefined
   readonly #texts: { [K in Viewer['kind']]?: string } = {}
 
@@ -25,7 +25,7 @@ export class Update {
     return this.event !== undefined && (viewer.kind === 'admin' || this.event.account === viewer.account)
   }
 
-  /** The row as it is sent to viewers of this kind; made once for all of them. */
+  /** The row as sent to viewers of this kind; rendered once for all of them. */
   textFor({ kind }: Viewer): string {
     return (this.#texts[kind] ??= this.#render(kind))
   }
@@ -36,7 +36,7 @@ export class Update {
   }
 }
 
-/** From a row of `_changes`; undefined where it is none. */
+/** Converts a row of `_changes`; undefined if the row is invalid. */
 export function updateFrom(row: Readonly<Record<string, unknown>> & { readonly seq: Seq }): Update | undefined {
   const { id, seq, deleted, changes } = row
   const rev = revsFrom(changes)?.[0]

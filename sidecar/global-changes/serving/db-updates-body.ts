@@ -6,7 +6,7 @@ import { FORMATS, type Format } from './db-updates-format.ts'
 import type { DbUpdatesQuery } from './db-updates-query.ts'
 
 export interface BodyOptions {
-  /** Closed at the end. */
+  /** The body closes it at the end. */
   readonly reading: Reading
   readonly viewer: Viewer
   readonly query: DbUpdatesQuery
@@ -17,23 +17,23 @@ export interface BodyOptions {
 
 const encoder = new TextEncoder()
 
-/** The body of one answer. It reads on when its client has taken what was read. */
+/** The body of one answer. It reads more rows when its client has taken the last ones. */
 export class Body {
   readonly stream: ReadableStream<Uint8Array>
   readonly #options: BodyOptions
   readonly #format: Format
-  /** Half of it would be taken for all there is. */
+  /** Whether a client takes a part of the body for the whole. */
   readonly #mustBeWhole: boolean
   readonly #ending = new AbortController()
   #controller!: ReadableStreamDefaultController<Uint8Array>
   #left: number
   #hasRows = false
   #hasWaited = false
-  /** Its time has gone by with no row. */
+  /** The timeout has passed without a row. */
   #isOverdue = false
   #isOpen = true
 
-  /** @param first what was read already; it is not kept, for a reader may wait for hours */
+  /** @param first rows that were read already; not kept, because a reader may wait for hours */
   constructor(options: BodyOptions, first: readonly Update[]) {
     const { feed, descending, limit } = options.query
     this.#options = options
@@ -52,7 +52,7 @@ export class Body {
     this.#writeRows(first)
   }
 
-  /** In good order, with the sequence to go on from. One that must be whole goes on until it is. */
+  /** Ends the body properly, with the sequence to resume from. A body that must be whole continues to its end. */
   end(): void {
     if (!this.#mustBeWhole) this.#ending.abort()
   }
@@ -71,7 +71,7 @@ export class Body {
     }
   }
 
-  /** False: nothing was written. */
+  /** Returns false if nothing was written. */
   async #goOn(): Promise<boolean> {
     const { reading } = this.#options
     if (this.#isComplete()) {

@@ -1,13 +1,13 @@
 import type { Seq } from '../../couch/documents.ts'
 import type { Feed } from './db-updates-query.ts'
 
-/** How a feed is written: every byte as CouchDB does it. */
+/** Format of a feed: every byte as in CouchDB. */
 export interface Format {
   readonly type: string
   readonly head: string
-  /** Rows, each of them JSON already; `isFirst`: none has been written before. */
+  /** Writes rows that are JSON already. `isFirst`: no row was written before. */
   rows(rows: readonly Row[], isFirst: boolean): string
-  /** Before it waits for the first row: shows a client that it is connected. */
+  /** Written before the wait for the first row, so that a client sees the connection. */
   waiting(lastSeq: Seq): string
   readonly beat: string
   end(lastSeq: Seq): string
@@ -40,7 +40,7 @@ const events: Format = {
   type: 'text/event-stream',
   head: '',
   rows: (rows) => rows.map(({ json, seq }) => `data: ${json}\nid: ${JSON.stringify(seq)}\n\n`).join(''),
-  waiting: (lastSeq) => `id: ${JSON.stringify(lastSeq)}\n\n`, // no event, but the sequence to come back to
+  waiting: (lastSeq) => `id: ${JSON.stringify(lastSeq)}\n\n`, // no event, only the sequence to resume from
   beat: 'event: heartbeat\ndata: \n\n',
   end: () => '',
 }

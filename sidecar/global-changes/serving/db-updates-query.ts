@@ -9,7 +9,7 @@ export interface DbUpdatesQuery {
   /** Infinity: all. */
   readonly limit: number
   readonly descending: boolean
-  /** How often to send a heartbeat; then it does not end by itself. */
+  /** Interval of heartbeats; with heartbeats, the feed does not end by itself. */
   readonly heartbeatMs: number | undefined
   /** How long to wait for a row. */
   readonly timeoutMs: number
@@ -18,11 +18,12 @@ export interface DbUpdatesQuery {
 export type Feed = 'normal' | 'longpoll' | 'continuous' | 'eventsource'
 
 const FEEDS: readonly unknown[] = ['normal', 'longpoll', 'continuous', 'eventsource'] satisfies Feed[]
-/** The longest that CouchDB waits, whatever it is asked for. */
+/** CouchDB's longest wait, even if the client requests more. */
 const MOST_MS = 60_000
 
 /**
- * Reads the parameters as CouchDB does, and refuses what it refuses, in its order and words; unknown ones mean nothing.
+ * Reads the parameters as CouchDB does. It refuses the same values in the same order and words, and ignores unknown
+ * parameters.
  *
  * @throws HttpError 400
  */
@@ -35,7 +36,7 @@ export function queryFrom(request: Context['req']): DbUpdatesQuery {
   const since = sinceFrom(request, feed)
   return {
     feed,
-    since: since === undefined ? SEQ_ZERO : seqFrom(since.replace(/^"(.*)"$/, '$1')), // as JSON, too
+    since: since === undefined ? SEQ_ZERO : seqFrom(since.replace(/^"(.*)"$/, '$1')), // JSON is valid, too
     limit: limit ?? Infinity,
     descending: request.query('descending') === 'true',
     heartbeatMs: heartbeat === undefined ? undefined : Math.min(heartbeat, MOST_MS),
@@ -58,7 +59,7 @@ function integer(value: string | undefined): number | undefined {
   return Number(value)
 }
 
-/** The last of the two names for it. A browser's EventSource that comes back tells its place in a header. */
+/** The last of the two parameters. A browser's EventSource that reconnects sends its sequence in a header. */
 function sinceFrom(request: Context['req'], feed: Feed): string | undefined {
   const names = [...new URL(request.url).searchParams].filter(([name]) => name === 'since' || name === 'last-event-id')
   const header = feed === 'eventsource' ? request.header('Last-Event-ID') : undefined

@@ -22,13 +22,13 @@ export interface DbUpdatesRouteOptions {
   readonly recheck: Recheck
   readonly clock: Clock
   readonly log: Logger
-  /** Ends every answer, in good order, when it aborts. */
+  /** Ends every answer properly when it aborts. */
   readonly signal: AbortSignal
 }
 
 /**
- * `GET /_db_updates`, as CouchDB's: what has happened to which database. Server admins see all databases; a user sees
- * those of the account of that name, `name/…`.
+ * `GET /_db_updates`, as in CouchDB: events of databases. Server admins see all databases; a user sees those of the
+ * account with the user's name, `name/…`.
  */
 export function dbUpdatesRoute({ feed, authenticate, recheck, clock, log, signal }: DbUpdatesRouteOptions): Hono {
   const alarms = createAlarms(clock)
@@ -39,7 +39,7 @@ export function dbUpdatesRoute({ feed, authenticate, recheck, clock, log, signal
     const query = queryFrom(c.req)
     const headers: Record<string, string> = {
       'Content-Type': FORMATS[query.feed].type,
-      'X-Accel-Buffering': 'no', // nginx would keep rows
+      'X-Accel-Buffering': 'no', // otherwise nginx buffers rows
     }
     if (query.feed === 'normal') {
       headers.ETag = etagOf([await feed.state(c.req.raw.signal), viewer, query])
@@ -85,7 +85,7 @@ export function dbUpdatesRoute({ feed, authenticate, recheck, clock, log, signal
   return app
 }
 
-/** A database name begins so; what follows up to a slash is the account. */
+/** Form of an account: the part of a database name before a slash. */
 const ACCOUNT = /^[a-z][a-z0-9_$()+-]*$/
 
 function viewerFrom(userCtx: UserCtx | undefined): Viewer {
@@ -94,7 +94,7 @@ function viewerFrom(userCtx: UserCtx | undefined): Viewer {
   throw refusalOf(userCtx)
 }
 
-/** One who may see less now begins anew. */
+/** Throws if the user may see other databases now: the client must start again. */
 function checkSame(before: Viewer, now: Viewer): void {
   if (!isDeepStrictEqual(before, now)) throw new HttpError(403, 'forbidden', 'This user may see other databases now.')
 }
@@ -110,9 +110,9 @@ function refusalFrom(thrown: unknown): unknown {
   return thrown
 }
 
-/** Of all that an answer depends on: who asks, too, or a user might be told that what an admin saw is what there is. */
+/** Covers all inputs of an answer. The viewer is one of them: an admin's ETag must not match for a user. */
 const etagOf = (parts: readonly unknown[]): string =>
   `"${createHash('sha256').update(JSON.stringify(parts)).digest('base64url')}"`
 
-/** Without the mark of weakness: a proxy that compresses adds it. */
+/** Names without the prefix `W/`, which a compressing proxy adds. */
 const namesIn = (ifNoneMatch = ''): string[] => ifNoneMatch.split(',').map((name) => name.trim().replace(/^W\//, ''))

@@ -1,7 +1,7 @@
 import { undivided, type NamePartition } from '../../workers/name-partition.ts'
 import { BUCKETS } from './ledger.ts'
 
-/** Which buckets of databases are this worker's. */
+/** The buckets of databases that belong to this worker. */
 export interface BucketPartition extends Pick<NamePartition, 'known' | 'onChange'> {
   buckets(): ReadonlySet<number>
 }
@@ -19,5 +19,5 @@ export function partitionBuckets(partition: NamePartition, signal: AbortSignal):
   }
 }
 
-/** Of the only worker. */
+/** All buckets, for the only worker. */
 export const allBuckets: BucketPartition = partitionBuckets(undivided, AbortSignal.abort())

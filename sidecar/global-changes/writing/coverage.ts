@@ -6,25 +6,26 @@ import type { EventPlan } from './event-writer.ts'
 import { bucketOf, type Ledger } from './ledger.ts'
 import { eventsToWrite, isSure, knownAfter, noteBefore } from './lookout.ts'
 
-/** How far databases were before events about them were written; a database that is missing here was not read. */
+/** Positions of databases before their events were written. A database without an entry was not read. */
 type Readings = ReadonlyMap<string, Reading | undefined>
 type Events = ReadonlyMap<string, ReadonlySet<DatabaseEvent>>
 
-/** Between two readings for updates alone. */
+/** Minimum time between two reads that serve updates only. */
 const SELDOM_MS = 1000
 
 /**
- * Decides which events are written, and keeps what they say. How far a database is has to be read before its event is
- * written, or a change between the two would never be told. A reading costs as much as the write, so it is done for
- * databases that come and go, and otherwise once a second. Of the others a sweep tells once more, to be sure.
+ * Decides which events are written, and records what they cover. A database's position must be read before its event is
+ * written. Otherwise a change between the two is never reported. A read costs as much as the write. So databases that
+ * are created or deleted are always read, the others once a second. After a write without a read, a sweep writes the
+ * event once more.
  */
 export class Coverage {
   readonly #couch: Couch
   readonly #ledger: Ledger
   readonly #clock: Clock
-  /** As a sweep has found them: whatever is written of them from now on tells that. */
+  /** Positions that a sweep found: any event that is written from now on covers them. */
   readonly #expected = new Map<string, Reading>()
-  /** Of these an event was written without a reading. */
+  /** Databases whose event was written without a read. */
   readonly #vague = new Set<string>()
   #readAt = -Infinity
 
@@ -38,25 +39,25 @@ export class Coverage {
     this.#expected.set(database, reading)
   }
 
-  /** Whether more may have been told of it than is known. */
+  /** Whether events may cover more of the database than is recorded. */
   isVague(database: string): boolean {
     return this.#vague.has(database)
   }
 
-  /** Nothing of what was to be written is written. */
+  /** Call this when pending events are dropped. */
   clear(): void {
     this.#expected.clear()
     this.#vague.clear()
   }
 
-  /** What is written of these. Events of buckets that are no longer ours are left to their owner's sweep. */
+  /** Decides which of these events are written. Events of another worker's buckets are left to the owner's sweep. */
   async plan(ids: readonly string[], signal: AbortSignal): Promise<EventPlan> {
-    const told = new Map([...eventsIn(ids)].filter(([name]) => this.#ledger.has(bucketOf(name))))
-    const readings = await this.#read(told, signal)
+    const reported = new Map([...eventsIn(ids)].filter(([name]) => this.#ledger.has(bucketOf(name))))
+    const readings = await this.#read(reported, signal)
     const steps: string[][] = [[], []]
     const written = new Map<string, ReadonlySet<DatabaseEvent>>()
     const notes = new Map<string, Reading>()
-    for (const [name, events] of told) {
+    for (const [name, events] of reported) {
       const [known, read] = [this.#ledger.get(name), readings.get(name)]
       const lists = readings.has(name) ? eventsToWrite(known, read, events) : [[...events]]
       lists.forEach((list, step) => steps[step]!.push(...list.map((event) => eventId(event, name))))
@@ -68,11 +69,11 @@ export class Coverage {
     return { steps, onWritten: () => this.#written(written, readings) }
   }
 
-  async #read(told: Events, signal: AbortSignal): Promise<Readings> {
+  async #read(reported: Events, signal: AbortSignal): Promise<Readings> {
     const readings = new Map<string, Reading | undefined>()
     const isTime = this.#clock.ticks() - this.#readAt >= SELDOM_MS
     const names: string[] = []
-    for (const [name, events] of told) {
+    for (const [name, events] of reported) {
       const known = this.#ledger.get(name)
       const expected = this.#expected.get(name)
       this.#expected.delete(name)
@@ -87,8 +88,8 @@ export class Coverage {
       for (const [name, reading] of found) readings.set(name, reading)
     }
     for (const [name, reading] of readings) {
-      // `_dbs_info` answers `not_found` to every error. That a life has ended is noted, so it has to be true.
-      const isInDoubt = !reading && !told.get(name)!.has('deleted') && !this.#ledger.get(name)
+      // `_dbs_info` answers `not_found` to every error. The end of a life is recorded, so it must be certain.
+      const isInDoubt = !reading && !reported.get(name)!.has('deleted') && !this.#ledger.get(name)
       if (isInDoubt) readings.set(name, await readDatabase(this.#couch, name, signal))
     }
     return readings

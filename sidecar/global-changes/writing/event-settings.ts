@@ -1,4 +1,4 @@
 import type { SettingsOf } from '../../../ddocs/lib/live-settings.ts'
 
-/** What can be set while it runs, by the document `config:global_changes`. What each is for stands in that table. */
+/** Settings in the document `config:global_changes`; they can change at run time. `liveSettings` describes each. */
 export type GlobalChangesSettings = SettingsOf<'global_changes'>

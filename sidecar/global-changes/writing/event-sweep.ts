@@ -12,35 +12,35 @@ export interface SweepOptions {
   readonly clock: Clock
   /** How long it may take from a change until its event is written, milliseconds. */
   readonly underWayMs: () => number
-  /** Whether this database has events at all. */
+  /** Whether events of this database are written. */
   readonly hasEvents: (database: string) => boolean
-  /** Has these events written. */
+  /** Passes these events to the writer. */
   readonly write: (ids: readonly string[]) => void
 }
 
 interface Found {
   readonly now: Reading | undefined
-  /** What no event was written for. */
+  /** Events that are not written yet. */
   readonly events: readonly DatabaseEvent[]
 }
 
 export interface Swept {
-  /** About which there was something to tell. */
+  /** Databases with events to write. */
   readonly databases: readonly string[]
-  /** How many of them no source had reported. The rest is only reported again, to be sure. */
+  /** How many of them no source had reported. The others are only reported again, to be sure. */
   readonly missed: number
 }
 
 /**
- * Looks at all databases of these buckets, and has an event written for everything that none was written for. What has
- * just changed is left some time to be reported by its source. Throws `CouchError`.
+ * Reads all databases of these buckets, and writes every missing event. A recent change is first left to its source for
+ * some time. Throws `CouchError`.
  */
 export type Sweep = (buckets: ReadonlySet<number>, signal: AbortSignal) => Promise<Swept>
 
 export function createSweep(options: SweepOptions): Sweep {
   const { survey, ledger, coverage, clock, underWayMs, hasEvents, write } = options
 
-  /** What no event was written for, of databases that can be read, and of those that are gone. */
+  /** Finds missing events of databases that can be read, and of those that are gone. */
   async function compare(names: readonly string[], isGone: (name: string) => boolean, signal: AbortSignal) {
     const found = new Map<string, Found>()
     const unread = new Set(names)
@@ -63,7 +63,7 @@ export function createSweep(options: SweepOptions): Sweep {
   function notesFor(found: ReadonlyMap<string, Found>): Map<string, Reading> {
     const notes = new Map<string, Reading>()
     for (const [name, { now, events }] of found) {
-      if (!ledger.has(bucketOf(name))) continue // the writer looks again
+      if (!ledger.has(bucketOf(name))) continue // the writer checks again
       const note = noteBefore(ledger.get(name), now, new Set(events))
       if (note) notes.set(name, note)
     }
@@ -72,7 +72,7 @@ export function createSweep(options: SweepOptions): Sweep {
 
   return async (buckets, signal) => {
     const isIts = (name: string) => buckets.has(bucketOf(name)) && hasEvents(name)
-    const known = ledger.names().filter(isIts) // before the list, which lacks what is made from now on
+    const known = ledger.names().filter(isIts) // before the list, which lacks databases that are created later
     const listed = await survey.list(isIts, signal)
     const isListed = new Set(listed)
     const unlisted = known.filter((name) => !isListed.has(name))
@@ -83,7 +83,7 @@ export function createSweep(options: SweepOptions): Sweep {
     const found = await compare(open, (name) => !isListed.has(name), signal)
     const databases = [...found.keys()]
     const missed = databases.filter((name) => !coverage.isVague(name)).length
-    await ledger.note(notesFor(found), signal) // all at once: the writer would do it for each of its requests
+    await ledger.note(notesFor(found), signal) // all at once: the writer would store records for each request
     for (const [name, { events }] of found) write(events.map((event) => eventId(event, name)))
     return { databases, missed }
   }

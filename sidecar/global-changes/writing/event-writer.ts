@@ -5,11 +5,11 @@ import type { Database } from '../../couch/database.ts'
 import { CouchError, isCouchError, type CouchErrorCode } from '../../couch/couch-errors.ts'
 import { writtenFrom } from '../../couch/written.ts'
 
-/** What is written of some events. */
+/** The documents to write for some events. */
 export interface EventPlan {
-  /** Ids of documents, in the order in which they are written: each list after the one before. */
+  /** Ids of documents, in write order: each list after the one before. */
   readonly steps: readonly (readonly string[])[]
-  /** All of them are in the database now. */
+  /** Called when all documents are written. */
   readonly onWritten: () => void
 }
 
@@ -20,9 +20,9 @@ export interface EventWriterOptions {
   readonly random: Random
   readonly log: Logger
   readonly signal: AbortSignal
-  /** The database is missing: makes it. Throws `CouchError`. */
+  /** Creates the missing database. Throws `CouchError`. */
   readonly onMissing: () => Promise<void>
-  /** Called before events are written, again for each try. Throws `CouchError`: then they are tried later. */
+  /** Called before each attempt to write events. If it throws `CouchError`, they are retried later. */
   readonly plan: (ids: readonly string[]) => Promise<EventPlan>
 }
 
@@ -32,21 +32,21 @@ const BACKOFF = { baseMs: 250, capMs: 15_000 }
 const SLOWLY_MS = 30_000
 
 /**
- * Writes event documents: each time a new revision without a body. What fails stays pending, and is written with
- * whatever has come meanwhile.
+ * Writes event documents, each time as a new revision without a body. A failed write stays pending, and is repeated
+ * with newer events.
  */
 export class EventWriter {
-  /** Documents written, requests made for it, branches found in documents, which there should never be. */
+  /** Documents written, requests made, and conflicting revisions found (expected: none). */
   readonly counts = { written: 0, requests: 0, conflicts: 0 }
   readonly #options: EventWriterOptions
   readonly #pending = new Set<string>()
-  /** Of the documents that were written or read last. */
+  /** Revisions of the documents that were last written or read. */
   readonly #revs = new Map<string, string>()
   #running: Promise<void> | undefined
-  /** Since when the first of those waits that are pending, and of those that are being written. By the clock's ticks. */
+  /** In clock ticks: arrival of the oldest pending event, and of the oldest event that is being written. */
   #pendingSince: number | undefined
   #writingSince: number | undefined
-  /** Changes when what is pending is forgotten. */
+  /** Changes when pending events are dropped: a write that then fails is not repeated. */
   #life = 0
 
   constructor(options: EventWriterOptions) {
@@ -57,7 +57,7 @@ export class EventWriter {
     return this.#pending.size
   }
 
-  /** Since when the first that is not yet written has waited, by the clock's ticks; undefined if all are. */
+  /** In clock ticks: arrival of the oldest event that is not yet written; undefined if all are. */
   get since(): number | undefined {
     return this.#writingSince ?? this.#pendingSince
   }
@@ -69,7 +69,7 @@ export class EventWriter {
     this.#start()
   }
 
-  /** Forgets what is pending. */
+  /** Drops pending events. */
   clear(): void {
     this.#life += 1
     this.#pending.clear()
@@ -139,7 +139,7 @@ export class EventWriter {
     const unknown = ids.filter((id) => !this.#revs.has(id))
     await this.#read(unknown)
     const beaten = await this.#bulk(ids)
-    // A revision that was read after the event: the faster source has reported it, too.
+    // A conflict right after a read means that another source has reported the event since.
     const stale = beaten.filter((id) => !unknown.includes(id))
     if (stale.length === 0) return
     await this.#read(stale)
@@ -157,7 +157,7 @@ export class EventWriter {
     }
   }
 
-  /** Answers the ids of which there is a newer revision than we know of. */
+  /** Returns the ids with a newer revision than the known one. */
   async #bulk(ids: readonly string[]): Promise<string[]> {
     const { database, signal } = this.#options
     this.counts.requests += 1

@@ -4,8 +4,8 @@ import { bucketOf, type Ledger } from './ledger.ts'
 import { unsure } from './lookout.ts'
 
 /**
- * An older copy of the events was put back, of all of them or of one range: what they lack is noted as not told, so that
- * the next sweep tells it. Throws `CouchError`.
+ * Finds events that a restored older copy lacks, and marks them as not written: the next sweep writes them. The copy
+ * may be of all events, or of one shard range. Throws `CouchError`.
  */
 export async function findLost(database: Database, ledger: Ledger, signal: AbortSignal): Promise<void> {
   const read = async (event: DatabaseEvent) => {
@@ -20,6 +20,6 @@ export async function findLost(database: Database, ledger: Ledger, signal: Abort
   }
   for (const name of created) {
     if (name === undefined || deleted.has(name) || !ledger.has(bucketOf(name))) continue
-    if (!ledger.get(name)) ledger.set(name, unsure(undefined)) // that it is gone by now may be what is lost
+    if (!ledger.get(name)) ledger.set(name, unsure(undefined)) // its deletion may be the lost event
   }
 }

@@ -8,13 +8,13 @@ export interface GatherOptions {
   readonly clock: Clock
   readonly settings: () => GlobalChangesSettings
   readonly partition: BucketPartition
-  /** Whether this database has events at all. */
+  /** Whether events of this database are written. */
   readonly hasEvents: (database: string) => boolean
-  /** Gets what two windows have gathered. */
+  /** Receives the ids that both windows have collected. */
   readonly write: (ids: Iterable<string>) => void
 }
 
-/** The way of an event from its source to the writer: two windows, in each of which equal events are one. */
+/** Collects events between their source and the writer, in two windows. Each window merges equal events. */
 export class Gather {
   readonly #options: GatherOptions
   readonly #events: Window
@@ -31,35 +31,35 @@ export class Gather {
     })
   }
 
-  /** How many are in each window. */
+  /** Number of ids in each window. */
   get pending(): { readonly events: number; readonly writes: number } {
     return { events: this.#events.size, writes: this.#writes.size }
   }
 
-  /** When the first came to the window that it is in, by the clock's ticks; undefined if there is none. */
+  /** In clock ticks: when the oldest event entered its window; undefined if both are empty. */
   get since(): number | undefined {
     return this.#writes.since ?? this.#events.since
   }
 
-  tell(event: DatabaseEvent, database: string): void {
+  add(event: DatabaseEvent, database: string): void {
     const { settings, partition, hasEvents } = this.#options
     if (!settings().update_db || !hasEvents(database) || !partition.buckets().has(bucketOf(database))) return
     this.#events.add([eventId(event, database)])
   }
 
-  /** The delays may have changed. */
+  /** Call this when the delays may have changed. */
   recheck(): void {
     this.#events.recheck()
     this.#writes.recheck()
   }
 
-  /** Forgets everything. */
+  /** Drops all events. */
   clear(): void {
     this.#events.clear()
     this.#writes.clear()
   }
 
-  /** Hands on everything now. */
+  /** Passes on all events now. */
   flush(): void {
     this.#events.flush()
     this.#writes.flush()
@@ -68,13 +68,13 @@ export class Gather {
 
 interface WindowOptions {
   readonly clock: Clock
-  /** How long after its first member a set is handed on, milliseconds. May change. */
+  /** How long after its first member a set is passed on, milliseconds. May change. */
   readonly delayMs: () => number
-  /** Gets every set, never an empty one. */
+  /** Receives every set, never an empty one. */
   readonly onClose: (members: ReadonlySet<string>) => void
 }
 
-/** Gathers names. However often one comes within the window, it is handed on once. */
+/** Collects names. A name that arrives several times within the window is passed on once. */
 export class Window {
   readonly #options: WindowOptions
   #members = new Set<string>()
@@ -89,7 +89,7 @@ export class Window {
     return this.#members.size
   }
 
-  /** When its first member came, by the clock's ticks; undefined if it has none. */
+  /** In clock ticks: when the first member arrived; undefined if the window is empty. */
   get since(): number | undefined {
     return this.#members.size > 0 ? this.#openedAt : undefined
   }
@@ -102,19 +102,19 @@ export class Window {
     void this.#wait()
   }
 
-  /** The delay may have changed: what is gathered goes by the new one. */
+  /** Applies a changed delay to the collected members. */
   recheck(): void {
     this.#waiting?.abort()
     if (this.#members.size > 0) void this.#wait()
   }
 
-  /** Forgets what is gathered. */
+  /** Drops the collected members. */
   clear(): void {
     this.#waiting?.abort()
     this.#members.clear()
   }
 
-  /** Hands on what is gathered, now. */
+  /** Passes on the collected members now. */
   flush(): void {
     this.#waiting?.abort()
     const members = this.#members

@@ -10,29 +10,29 @@ export const globalChangesMetrics = defineMetrics({
   title: 'Database events',
   prefix: 'couchdb_sidecar_global_changes_',
   metrics: {
-    on: gauge('none', '1 if database events are gathered and written, 0 if not.', ALL),
+    on: gauge('none', '1 while database events are gathered and written, 0 otherwise.', ALL),
     db_writes_total: counter('documents', 'Event documents written.', WRITER),
-    server_pending_updates: gauge(
-      'documents',
-      'Event documents that wait for the next write, or for one to succeed.',
-      ALL,
-    ),
-    listener_pending_updates: gauge('events', 'Events that are gathered before they go to the writer.', WINDOWS),
-    event_doc_conflict_total: counter('branches', 'Branches found in event documents: there should be none.', WRITER),
-    rpcs_total: counter(
-      'requests',
-      'Requests made to write event documents, those that read revisions included.',
+    server_pending_updates: gauge('documents', 'Event documents that wait for the next write, or for a retry.', ALL),
+    listener_pending_updates: gauge('events', 'Events in the gathering window, before they go to the writer.', WINDOWS),
+    event_doc_conflict_total: counter(
+      'branches',
+      'Conflicting revisions found in event documents. None are expected.',
       WRITER,
     ),
-    sweep_found_total: counter('databases', 'Databases of which a sweep found something that no feed had told.', ALL),
+    rpcs_total: counter(
+      'requests',
+      'Requests to write event documents, including requests that read their revisions.',
+      WRITER,
+    ),
+    sweep_found_total: counter('databases', 'Databases with an event that only a sweep found.', ALL),
     lag_seconds: gauge(
       'seconds',
-      'For how long the oldest event has waited that is known and not written; 0 if none.',
+      'Time for which the oldest known event has waited to be written; 0 if all are written.',
       ALL,
     ),
     sweep_age_seconds: gauge(
       'seconds',
-      'Time since the last sweep began that came to its end; what happened before it is known.',
+      'Time since the start of the last completed sweep. All events before that start are known.',
       ALL,
     ),
   },
@@ -58,10 +58,10 @@ export const dbUpdatesMetrics = defineMetrics({
   title: 'GET /_db_updates',
   prefix: 'couchdb_sidecar_db_updates_',
   metrics: {
-    readers: gauge('readers', 'Readers of /_db_updates that are open.', READING),
-    rows_total: counter('rows', 'Rows that have come over the one feed that all readers live by.', READING),
-    pages_total: counter('requests', 'Pages read for readers that were not at the end.', READING),
-    slow_total: counter('times', 'How often a reader did not take what came, and had to read it again.', READING),
+    readers: gauge('readers', 'Open readers of /_db_updates.', READING),
+    rows_total: counter('rows', 'Rows received from the one feed that all readers share.', READING),
+    pages_total: counter('requests', 'Pages read for readers that were not at the end of the feed.', READING),
+    slow_total: counter('times', 'Times a reader did not take its rows in time and had to read them again.', READING),
   },
   read(counts: () => DbUpdatesCounts) {
     const { readers, rows, pages, slow } = counts()

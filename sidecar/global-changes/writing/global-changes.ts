@@ -23,13 +23,13 @@ import { createPeriodicRun } from '../../core/periodic.ts'
 
 export interface GlobalChangesOptions {
   readonly couch: Couch
-  /** The database that the events are written into; made where it is missing. */
+  /** The database for event documents; created if it is missing. */
   readonly name: string
   /** Whether the server may have a feed of all databases. Default true. */
   readonly mayHaveFeed?: boolean
-  /** Looks at all databases. Default: by `couch`. */
+  /** Reads all databases. Default: through `couch`. */
   readonly survey?: Survey
-  /** Common to the periodic runs of the process (`core/periodic.ts`). */
+  /** Shared by all periodic runs of the process (`core/periodic.ts`). */
   readonly alignedTo?: number
   readonly partition: BucketPartition
   readonly settings: GlobalChangesSettings
@@ -43,25 +43,25 @@ export interface GlobalChangesCounts {
   readonly on: boolean
   /** Events that wait in the first window. */
   readonly pendingEvents: number
-  /** Documents that wait in the second, or for a write that has failed. */
+  /** Documents that wait in the second window, or for another attempt to write them. */
   readonly pendingWrites: number
   /** Documents written. */
   readonly written: number
   /** Requests made to write them. */
   readonly requests: number
-  /** Branches found in them: there should be none. */
+  /** Conflicting revisions found in them (expected: none). */
   readonly conflicts: number
-  /** Databases about which a sweep had something to tell. */
+  /** Databases with an event that only a sweep found. */
   readonly swept: number
-  /** For how long the first event has waited that is known and not yet written, milliseconds; 0 if all are. */
+  /** How long the oldest known event has waited to be written, milliseconds; 0 if all are written. */
   readonly lagMs: number
-  /** Since the last look at all databases began that came to its end, milliseconds. 0 while it is off. */
+  /** Time since the last completed sweep began, milliseconds. 0 while events are off. */
   readonly sweptMsAgo: number
 }
 
-/** Writes down which databases were made, changed and deleted. */
+/** Records which databases were created, changed and deleted. */
 export interface GlobalChanges {
-  /** Until the signal aborts; then what is pending is written. Once only. */
+  /** Runs until the signal aborts, then writes pending events. Call it once only. */
   run(signal: AbortSignal): Promise<void>
   change(settings: GlobalChangesSettings): void
   counts(): GlobalChangesCounts
@@ -69,7 +69,7 @@ export interface GlobalChanges {
 
 /** The longest pause between two sweeps where the server has no feed of all databases. */
 const SWEEP_ALONE_MS = 5000
-/** What a server takes to tell of a change: it gathers for half a second, twice. Without it we gather only. */
+/** Delay of a report: a server gathers for half a second, twice; without its feed, only this process gathers. */
 const [SERVER_MS, OWN_MS] = [1500, 100]
 const MOST_UNDER_WAY_MS = 5000
 const LAST_WORDS_MS = 2000
@@ -84,9 +84,9 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
   let { settings } = options
   let swept = 0
   let sweptAt = clock.ticks()
-  /** Of the database of the events. */
+  /** Position of the database with the events. */
   let known: Reading | undefined
-  /** It lacks events that the ledger has. */
+  /** Whether the database lacks events that the ledger has. */
   let hasLost = false
 
   const ledger = new Ledger(database)
@@ -117,11 +117,11 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
   })
   const sources = new Sources({
     ...{ couch, mayHaveFeed, clock, random, log },
-    tell: (event, database) => gather.tell(event, database),
+    onEvent: (event, database) => gather.add(event, database),
     onGap: () => sweeps.soon(),
   })
 
-  /** Of what has just happened. */
+  /** How long the event of a recent change may still be on its way, milliseconds. */
   function underWayMs(): number {
     const { max_event_delay, max_write_delay } = settings
     return Math.min(MOST_UNDER_WAY_MS, max_event_delay + max_write_delay + (sources.hasServerFeed ? SERVER_MS : OWN_MS))
@@ -144,7 +144,7 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
     sweptAt = began
   }
 
-  /** Reads the ledger where it is not read yet. An event that is written before cannot be noted. */
+  /** Reads the missing parts of the ledger. An event that is written before this read cannot be recorded. */
   async function load(signal: AbortSignal): Promise<void> {
     const buckets = partition.buckets()
     if ([...buckets].every((bucket) => ledger.has(bucket))) return
@@ -152,13 +152,13 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
     await ledger.own(buckets, signal)
   }
 
-  /** How far the database of the events is. Throws `CouchError`. */
+  /** Reads the position of the database with the events. Throws `CouchError`. */
   async function read(signal: AbortSignal): Promise<Reading> {
     const { instance_start_time: life, update_seq } = await database.info({ signal })
     return Object.assign(extentOf(update_seq), { life })
   }
 
-  /** That the database of the events is there, and is the one of which we know what is in it. */
+  /** Makes sure that the database with the events exists, and that the ledger describes this database. */
   async function makeSure(signal: AbortSignal): Promise<void> {
     try {
       const now = await read(signal)
@@ -181,7 +181,7 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
 
   async function beginAnew(signal: AbortSignal): Promise<void> {
     await makeClosedDatabase(couch, name, { signal })
-    ledger.forget() // all that was written is gone
+    ledger.forget() // all written events are lost
     sweeps.soon()
   }
 

@@ -9,7 +9,7 @@ import type { Files } from '../../couch/shard-seqs.ts'
 import type { Reading } from '../../couch/survey.ts'
 import type { Known } from './lookout.ts'
 
-/** So many parts can be shared by as many workers; each is a document of its own. */
+/** Number of buckets. At most as many workers can share them. Each bucket is a document. */
 export const BUCKETS = 64
 
 export const bucketOf = (name: string): number => hash('md5', name, 'buffer').readUInt32LE() % BUCKETS
@@ -17,20 +17,20 @@ export const bucketOf = (name: string): number => hash('md5', name, 'buffer').re
 const idOf = (bucket: number) => `_local/couchdb-sidecar:databases:${bucket}`
 
 /**
- * What is known of each database, as far as events tell it that are written. Kept in `_local` documents of the database
- * that the events are in: it goes with them, has no revisions, and causes no change. It may be behind the events, which are
- * then written again, but for one thing: a database that it does not have was never told to be made.
+ * What the written events report about each database. The ledger is kept in `_local` documents of the database with the
+ * events: it is lost together with them, has no revisions, and causes no change. It may be older than the events; then
+ * they are written again. One exception: for a database that the ledger lacks, no `created` was ever written.
  */
 export class Ledger {
   readonly #database: Database
   readonly #buckets = new Map<number, Map<string, Reading>>()
   readonly #documents = new Map<number, LocalDoc>()
   readonly #changed = new Set<number>()
-  /** Being written: what was noted before may not be stored yet. */
+  /** The bucket that is being written: earlier records may not be stored yet. */
   #saving: number | undefined
-  /** That was written last. */
+  /** The document that was written last. */
   #newest: LocalDoc | undefined
-  /** CouchDB keeps the `_local` document that comes last, which should not be the older one. */
+  /** Serializes writes: CouchDB keeps the `_local` document that arrives last, which must be the newest. */
   readonly #inTurn = createMutex()
 
   constructor(database: Database) {
@@ -42,18 +42,18 @@ export class Ledger {
     return this.#buckets.has(bucket)
   }
 
-  /** Reads what others have left in these buckets, and forgets all others. Throws `CouchError`. */
+  /** Reads these buckets as other workers left them, and forgets all other buckets. Throws `CouchError`. */
   async own(buckets: ReadonlySet<number>, signal: AbortSignal): Promise<void> {
     for (const bucket of this.#buckets.keys()) if (!buckets.has(bucket)) this.#buckets.delete(bucket)
     const missing = [...buckets].filter((bucket) => !this.has(bucket))
     const stored = await readLocalDocs(this.#database, missing.map(idOf), signal)
     for (const bucket of missing) {
-      if (this.has(bucket)) continue // another call was faster, and changes may be noted since
+      if (this.has(bucket)) continue // another call was faster, and may have recorded changes since
       this.#buckets.set(bucket, readingsIn(stored.get(idOf(bucket))))
     }
   }
 
-  /** The database has lost it all. */
+  /** Forgets everything: the database was lost or replaced. */
   forget(): void {
     this.#buckets.clear()
     this.#changed.clear()
@@ -61,7 +61,7 @@ export class Ledger {
     this.#newest = undefined
   }
 
-  /** Whether it is older than what was written here last: an older copy of the database was put back. Throws `CouchError`. */
+  /** Whether the stored ledger is older than the last write here: an older copy was restored. Throws `CouchError`. */
   async isPutBack(signal: AbortSignal): Promise<boolean> {
     return (await this.#newest?.isPutBack(signal)) ?? false
   }
@@ -83,7 +83,7 @@ export class Ledger {
     if (!isDeepStrictEqual(fieldsOf(before), fieldsOf(known))) this.#changed.add(bucketOf(name))
   }
 
-  /** It was found as it is known. Of files that were not asked before it is noted how far they are. */
+  /** Confirms a recorded position. Files that were not read before get their position. */
   confirm(name: string, found: Reading): void {
     const known = this.get(name)
     if (!known || known.seq === found.seq) return
@@ -91,8 +91,8 @@ export class Ledger {
   }
 
   /**
-   * Notes this, and has it written down when it resolves. Throws `CouchError`, also where a bucket was forgotten, or is another
-   * worker's by now: then nothing is noted, and what was to be written after it must not be.
+   * Records and stores these readings. Throws `CouchError`, also if a bucket was forgotten or belongs to another worker
+   * by now. Then nothing is recorded, and the caller must not write the events.
    */
   async note(known: ReadonlyMap<string, Reading>, signal: AbortSignal): Promise<void> {
     const buckets = [...known.keys()].map(bucketOf)
@@ -101,7 +101,7 @@ export class Ledger {
     if (buckets.some((bucket) => this.#changed.has(bucket) || bucket === this.#saving)) await this.save(signal)
   }
 
-  /** Writes down what has changed. Throws `CouchError`. */
+  /** Stores all changes. Throws `CouchError`. */
   async save(signal: AbortSignal): Promise<void> {
     await this.#inTurn(() => this.#save(signal))
   }
@@ -129,9 +129,9 @@ export class Ledger {
 }
 
 const forgotten = (database: string) =>
-  new CouchError('server', { request: `GET /${database}`, reason: 'what events were written has to be read again' })
+  new CouchError('server', { request: `GET /${database}`, reason: 'the written events must be read again' })
 
-/** As they are kept. */
+/** A stored reading. */
 type Fields = readonly [life: string, changes: number, files?: Files]
 
 const fieldsOf = (known: Known): Fields | undefined => known && [known.life, known.changes, known.files ?? {}]

@@ -9,7 +9,7 @@ export interface OwnFeedsOptions {
   readonly couch: Couch
   readonly clock: Clock
   readonly random: Random
-  /** The most feeds at once: each is a connection. */
+  /** Maximum number of feeds: each is a connection. */
   readonly most: number
   readonly onUpdated: (database: string) => void
 }
@@ -19,10 +19,10 @@ interface OwnFeed {
   readonly stop: () => void
 }
 
-/** Where the server has no feed of all databases: those of the databases that changed last, each by its own. */
+/** Follows the databases that changed last, each by its own feed, if the server has no feed of all databases. */
 export class OwnFeeds {
   readonly #options: OwnFeedsOptions
-  /** In the order in which they changed. */
+  /** In the order of their last change. */
   readonly #feeds = new Map<string, OwnFeed>()
   readonly #ending = new Set<Promise<void>>()
 
@@ -30,7 +30,7 @@ export class OwnFeeds {
     this.#options = options
   }
 
-  /** A database that has changed. If it is one too many, the one that has been still for the longest goes. */
+  /** Follows a database that has changed. Above the maximum, the feed that has been quiet longest ends. */
   touch(name: string): void {
     const feed = this.#feeds.get(name) ?? this.#follow(name)
     this.#feeds.delete(name)
@@ -38,7 +38,7 @@ export class OwnFeeds {
     if (this.#feeds.size > this.#options.most) this.#drop(this.#feeds.keys().next().value!)
   }
 
-  /** Resolves when no connection is left. */
+  /** Ends all feeds. Resolves when no connection is open. */
   async close(): Promise<void> {
     for (const name of [...this.#feeds.keys()]) this.#drop(name)
     await Promise.all(this.#ending)
@@ -67,14 +67,14 @@ export class OwnFeeds {
           onUpdated(name)
           this.touch(name)
         }
-        if (event.kind === 'broken' && event.error.code === 'not_found') return this.#drop(name) // a sweep will tell
+        if (event.kind === 'broken' && event.error.code === 'not_found') return this.#drop(name) // a sweep reports it
       }
     }
     return { done: run(), stop: () => stopping.abort() }
   }
 }
 
-/** The changes of a database, without saying which. */
+/** The changes of a database, as sequences only. */
 const seqsOf = (couch: Couch, name: string): Source<{ seq: Seq }> => {
   const database = couch.db(name)
   return {

@@ -11,11 +11,11 @@ import { isDatabaseEvent, type DatabaseEvent } from '../event-documents.ts'
 export interface DbUpdate {
   readonly seq: Seq
   readonly database: string
-  /** Undefined for what is neither of them. */
+  /** Undefined for an unknown event. */
   readonly event: DatabaseEvent | undefined
 }
 
-/** The server's own `_db_updates`. Its life is that of the database behind it: 404 where there is none. */
+/** The server's own `_db_updates`. Its life is that of the database `_global_changes`; 404 if that is missing. */
 export const dbUpdatesOf = (couch: Couch): Source<DbUpdate> => ({
   name: 'GET /_db_updates',
   life: (place, signal) => couch.db('_global_changes').life(place, { signal }),
@@ -34,16 +34,16 @@ export interface FollowServerOptions {
   readonly random: Random
   readonly log: Logger
   readonly onEvent: (event: DatabaseEvent, database: string) => void
-  /** The feed begins, or goes on after a break: what was before may have been missed. */
+  /** Called when the feed starts, or resumes after a break: earlier events may have been missed. */
   readonly onAgain: () => void
-  /** Whether the server has such a feed at all, when that changes; it is taken for granted at first. */
-  readonly onThere: (isThere: boolean) => void
+  /** Called when the server gets or loses this feed. At first, the feed is assumed to exist. */
+  readonly onAvailable: (isAvailable: boolean) => void
 }
 
-/** Follows the server's `_db_updates` from now on, until the signal aborts. What it misses, a sweep has to find. */
+/** Follows the server's `_db_updates` from now on, until the signal aborts. A sweep must find events that it misses. */
 export async function followServer(options: FollowServerOptions, signal: AbortSignal): Promise<void> {
-  const { couch, clock, random, log, onEvent, onAgain, onThere } = options
-  let isThere = true
+  const { couch, clock, random, log, onEvent, onAgain, onAvailable } = options
+  let isAvailable = true
   let broke = true
   const from = { seq: seqFrom('now') }
   for await (const event of follow({ source: dbUpdatesOf(couch), from, clock, random }, signal)) {
@@ -52,17 +52,17 @@ export async function followServer(options: FollowServerOptions, signal: AbortSi
         for (const { event: what, database } of event.rows) if (what) onEvent(what, database)
         break
       case 'connected':
-        if (!isThere) onThere(true)
+        if (!isAvailable) onAvailable(true)
         else if (broke) onAgain()
-        isThere = true
+        isAvailable = true
         broke = false
         break
       case 'broken':
         broke = true
-        if (event.error.code === 'not_found' && isThere) {
-          isThere = false
+        if (event.error.code === 'not_found' && isAvailable) {
+          isAvailable = false
           log.warn(missing(couch.url))
-          onThere(false)
+          onAvailable(false)
         } else log.debug({ code: event.error.code, reason: event.error.message }, 'the feed _db_updates is broken')
         break
       case 'restarted':
@@ -74,4 +74,4 @@ export async function followServer(options: FollowServerOptions, signal: AbortSi
 
 const missing = (url: string) =>
   'the server has no feed of all databases: its database _global_changes is missing. Changes are found by the ' +
-  `databases’ own feeds and by looking, which costs more. To add it, as an admin: curl -X PUT ${url}/_global_changes`
+  `databases’ own feeds and by polling, which costs more. To add it, as an admin: curl -X PUT ${url}/_global_changes`

@@ -9,19 +9,19 @@ import { followServer } from './server-feed.ts'
 
 export interface SourcesOptions {
   readonly couch: Couch
-  /** Whether the server may have a feed of all databases: the embedded one has none. */
+  /** Whether the server may have a feed of all databases: the embedded server has none. */
   readonly mayHaveFeed: boolean
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  readonly tell: (event: DatabaseEvent, database: string) => void
-  /** Something may have been missed, or the source is another now. */
+  readonly onEvent: (event: DatabaseEvent, database: string) => void
+  /** Called when events may have been missed, or the source has changed. */
   readonly onGap: () => void
 }
 
 const OWN_FEEDS = 50
 
-/** Tells of changes at once: by the server's feed of all databases, or where it has none, by the feeds of some databases. */
+/** Reports changes at once: by the server's feed of all databases or, without it, by feeds of some databases. */
 export class Sources {
   readonly #options: SourcesOptions
   readonly #changes = new Condition()
@@ -30,10 +30,10 @@ export class Sources {
   #runs = false
 
   constructor(options: SourcesOptions) {
-    const { couch, clock, random, tell } = options
+    const { couch, clock, random, onEvent } = options
     this.#options = options
     this.#hasServerFeed = options.mayHaveFeed
-    const onUpdated = (database: string) => tell('updated', database)
+    const onUpdated = (database: string) => onEvent('updated', database)
     this.#ownFeeds = new OwnFeeds({ couch, clock, random, most: OWN_FEEDS, onUpdated })
   }
 
@@ -42,23 +42,23 @@ export class Sources {
     return this.#hasServerFeed
   }
 
-  /** These have changed, as was found without the sources: their own feeds may be worth following. */
+  /** Call this with databases that a sweep found changed: their own feeds may be worth following. */
   found(databases: readonly string[]): void {
     if (this.#runs && !this.#hasServerFeed) for (const database of databases) this.#ownFeeds.touch(database)
   }
 
-  /** Until the signal aborts. */
+  /** Runs until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    const { couch, mayHaveFeed, clock, random, log, tell, onGap } = this.#options
-    const onThere = (isThere: boolean) => {
-      this.#hasServerFeed = isThere
+    const { couch, mayHaveFeed, clock, random, log, onEvent, onGap } = this.#options
+    const onAvailable = (isAvailable: boolean) => {
+      this.#hasServerFeed = isAvailable
       this.#changes.changed()
       onGap()
     }
     this.#hasServerFeed = mayHaveFeed
     this.#runs = true
     try {
-      const server = { couch, clock, random, log, onEvent: tell, onAgain: onGap, onThere }
+      const server = { couch, clock, random, log, onEvent, onAgain: onGap, onAvailable }
       await Promise.all([mayHaveFeed ? followServer(server, signal) : undefined, this.#closeOwnFeeds(signal)])
     } finally {
       this.#runs = false
@@ -66,7 +66,7 @@ export class Sources {
     }
   }
 
-  /** While the server has no such feed, the databases that a sweep finds changed are followed by their own. */
+  /** Closes the own feeds each time the server gets its feed of all databases. */
   async #closeOwnFeeds(signal: AbortSignal): Promise<void> {
     const isOver = () => signal.aborted
     while (!isOver()) {

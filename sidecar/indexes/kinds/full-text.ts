@@ -1,11 +1,11 @@
-/** Full text: Clouseau's `search` and `nouveau`. Neither can be built without waiting for it, nor say that it is being built. */
+/** Full-text indexes: Clouseau's `search` and `nouveau`. A build request waits, and no running build is reported. */
 import { z } from 'zod'
 import { CouchError, isCouchError } from '../../couch/couch-errors.ts'
 import type { Index } from '../indexes-of.ts'
 import type { Kind, Servers } from './kind.ts'
 import { segment } from '../../couch/path.ts'
 
-/** Then the server builds on, and we ask how far it is. */
+/** After this time the server continues to build, and the sidecar polls the progress. */
 const BUILD_MS = 60_000
 
 const answer = z.object({ search_index: z.record(z.string(), z.unknown()).optional() })
@@ -13,7 +13,7 @@ const answer = z.object({ search_index: z.record(z.string(), z.unknown()).option
 interface FullText {
   readonly servers: Servers
   readonly info: string
-  /** In the answer to that: the place that is reached, in spite of its name. */
+  /** Field of the `info` answer with the index's position, in spite of its name. */
   readonly seq: string
   readonly query: string
   readonly options: Readonly<Record<string, string | number | boolean>>
@@ -22,7 +22,7 @@ interface FullText {
 export const ofSearch = (servers: Servers): Kind =>
   fullText({ servers, info: '_search_info', seq: 'pending_seq', query: '_search', options: { q: '*:*', limit: 0 } })
 
-/** It refuses a limit of 0. */
+/** `nouveau` refuses a limit of 0. */
 export const ofNouveau = (servers: Servers): Kind =>
   fullText({
     ...{ servers, info: '_nouveau_info', seq: 'update_seq', query: '_nouveau' },
@@ -33,7 +33,7 @@ function fullText({ servers, info, seq: field, query, options }: FullText): Kind
   const pathOf = ({ ddoc, name }: Index, what: string) =>
     `_design/${segment(ddoc.slice('_design/'.length))}/${what}/${segment(name)}`
 
-  const ask = async (index: Index, signal: AbortSignal) => {
+  const queryIndex = async (index: Index, signal: AbortSignal) => {
     const path = pathOf(index, query)
     await servers.patient.request({ db: index.database, path, query: options, signal, timeoutMs: BUILD_MS })
   }
@@ -53,11 +53,11 @@ function fullText({ servers, info, seq: field, query, options }: FullText): Kind
     },
     async build(index, _target, signal) {
       try {
-        await ask(index, signal)
+        await queryIndex(index, signal)
       } catch (thrown) {
         if (!isCouchError(thrown, 'timeout')) throw thrown
       }
     },
-    ask,
+    query: queryIndex,
   }
 }

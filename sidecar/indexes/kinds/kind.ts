@@ -1,39 +1,39 @@
 import type { Couch } from '../../couch/client.ts'
 import type { Index } from '../indexes-of.ts'
 
-/** How far an index is. */
+/** Progress of an index. */
 export interface Progress {
-  /** The place in the database that it has reached; a number, as `changes` in `Reading`. */
+  /** Position in the database that the index has reached; a number like `changes` in `Reading`. */
   readonly seq: number
-  /** In changes. */
+  /** Changes that the index lacks. */
   readonly lag: number
-  /** Whether it is being built, by whomever. */
+  /** Whether a build runs, started by any client. */
   readonly isRunning: boolean
 }
 
-/** What CouchDB offers for indexes of one kind. All throw `CouchError`. */
+/** Operations on indexes of one kind. All throw `CouchError`. */
 export interface Kind {
-  /** False where the server does not say how far an index is. */
-  readonly tells?: boolean
+  /** False if the server does not report the progress of an index. */
+  readonly reportsProgress?: boolean
   /**
-   * There are several copies, and where the database is may be the word of one that is itself behind: an index is asked
-   * before it is believed to be fresh.
+   * The database has several copies, and its position may come from a stale one. So the index is read before it counts
+   * as up to date.
    */
   readonly hasCopies?: boolean
-  /** A build begins: what its copies lack when it is read next is what it is to bring. */
+  /** Marks the start of a build. Its goal is what the copies lack at the next `read`. */
   begin?(index: Index): void
-  /** @param target where the database is */
+  /** @param target position of the database */
   read(index: Index, target: number, signal: AbortSignal): Promise<Progress>
-  /** Has it built. The caller makes sure that no other call does: each may leave one waiting on the server. */
+  /** Has the server build the index. Callers avoid concurrent calls: each may leave a request waiting on the server. */
   build(index: Index, target: number, signal: AbortSignal): Promise<void>
-  /** As a query would: throws what goes wrong in the building. */
-  ask(index: Index, signal: AbortSignal): Promise<void>
+  /** Queries the index as a client does. Throws the error of a failed build. */
+  query(index: Index, signal: AbortSignal): Promise<void>
 }
 
-/** The same server twice. */
+/** Two clients of the same server. */
 export interface Servers {
-  /** For what is answered at once. */
+  /** For requests that the server answers at once. */
   readonly quick: Couch
-  /** For what waits for a build. */
+  /** For requests that wait for a build. */
   readonly patient: Couch
 }

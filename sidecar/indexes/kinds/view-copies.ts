@@ -1,6 +1,6 @@
 /**
- * Views on a cluster: an index is there when every copy is that can be asked, and none is being built. With writes going
- * on, a copy always lacks something: what it lacked when the build began is all that counts.
+ * Views on a cluster: an index is up to date when every reachable copy is, and no build runs. While clients write, a
+ * copy always lacks changes: only those that it lacked when the build began count.
  */
 import { readIndexerTasks, type IndexerTask } from '../indexer-tasks.ts'
 import { CouchError } from '../../couch/couch-errors.ts'
@@ -9,7 +9,7 @@ import { ofViews } from './view.ts'
 import { z } from 'zod'
 import type { Couch } from '../../couch/client.ts'
 import type { CallOptions } from '../../couch/database.ts'
-import { askNode } from '../../couch/node.ts'
+import { requestNode } from '../../couch/node.ts'
 import { dbInfo, names } from '../../couch/schemas.ts'
 import { segment } from '../../couch/path.ts'
 
@@ -28,8 +28,8 @@ export function ofViewsWithCopies(servers: Servers): Kind {
       if (known && !isUpToDate) return progress
       const { database, ddoc } = index
       const [copies, tasks] = await Promise.all([
-        asFarAsTold(readIndexCopies(quick, database, ddoc, { signal })),
-        asFarAsTold(readIndexerTasks(quick, { signal })),
+        ifAllowed(readIndexCopies(quick, database, ddoc, { signal })),
+        ifAllowed(readIndexerTasks(quick, { signal })),
       ])
       const goal = known ?? new Goal()
       goals.set(index, goal)
@@ -45,24 +45,24 @@ export function ofViewsWithCopies(servers: Servers): Kind {
   }
 }
 
-/** Nothing of what the server does not let us ask. */
-async function asFarAsTold<T>(asked: Promise<readonly T[]>): Promise<readonly T[]> {
+/** Empty if the server does not allow the request. */
+async function ifAllowed<T>(reading: Promise<readonly T[]>): Promise<readonly T[]> {
   try {
-    return await asked
+    return await reading
   } catch (thrown) {
     if (thrown instanceof CouchError && thrown.retry !== 'soon' && thrown.code !== 'not_found') return []
     throw thrown
   }
 }
 
-/** A run that was there when the build began is followed by the one that it has asked for. */
+/** Runs to wait for on each copy: one from before the build began, then the one that the build requested. */
 const RUNS = 2
 
-/** What one build is to bring. */
+/** Goal of one build. */
 class Goal {
-  /** By node: where a copy was to come to when it was first seen. */
+  /** By node: the position that a copy must reach, set when the copy is first seen. */
   readonly #seqs = new Map<string, number>()
-  /** By node and shard: which runs were seen. */
+  /** By node and shard: the runs seen so far. */
   readonly #runs = new Map<string, Set<string>>()
 
   isStale({ node, seq, pending }: IndexCopy): boolean {
@@ -80,17 +80,17 @@ class Goal {
 }
 
 /*
- * The copies of an index on a cluster, one by one: what the database itself tells is of the fastest of each shard. Asked
- * by a way of CouchDB's that is its own, and not promised: a copy that does not answer is not in the list.
+ * The copies of an index on a cluster, one by one: the database itself reports only the fastest copy of each shard. The
+ * endpoint is internal to CouchDB and not guaranteed: a copy that does not answer is left out.
  */
 
 interface IndexCopy {
   readonly node: string
-  /** Of the shard: `00000000-7fffffff`. */
+  /** Range of the shard, such as `00000000-7fffffff`. */
   readonly range: string
-  /** Changes of this copy of the shard that are in it. */
+  /** Changes of this shard copy that the index has. */
   readonly seq: number
-  /** Those that are not. */
+  /** Changes of this shard copy that the index lacks. */
   readonly pending: number
   readonly isRunning: boolean
 }
@@ -104,8 +104,8 @@ const copyAnswer = oneCopy.extend({ view_index: oneCopy.optional() })
 const shardOf = z.object({ range: z.string(), nodes: names })
 
 /**
- * The copies of the shard that holds the design document: of the others CouchDB does not tell. Throws `CouchError`:
- * `not_found` without the database.
+ * Reads the copies in the shard that holds the design document; CouchDB does not report those in others. Throws
+ * `CouchError`: `not_found` if the database is missing.
  *
  * @param ddocId `_design/name`
  */
@@ -124,7 +124,7 @@ export async function readIndexCopies(
   const copies = await Promise.all(
     nodes.map(async (node): Promise<IndexCopy[]> => {
       try {
-        const answer = await askNode(couch, node, `${shard}/${ddoc}/_info`, copyAnswer, options)
+        const answer = await requestNode(couch, node, `${shard}/${ddoc}/_info`, copyAnswer, options)
         const { pending_updates: pending, update_seq: seq = 0, updater_running } = answer.view_index ?? answer
         return pending === undefined ? [] : [{ node, range, seq, pending, isRunning: updater_running === true }]
       } catch (thrown) {

@@ -1,6 +1,6 @@
 /**
- * What a server admin writes nobody guards, and a database may have come with documents of an earlier guard: the
- * handlers look for themselves.
+ * No guard checks the writes of a server admin, and a database may hold documents from before its guard. So the
+ * handlers check each document.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newDevice, untilState } from '../registration.ts'
@@ -48,7 +48,7 @@ test.each<[string, unknown]>([
   ['codes that are a text', { codes: 'codes' }],
   ['codes that are none', { codes: [null, 5, {}, { hash: 5 }, { ...code, expires_at: 'never' }] }],
   ['guesses that are none', { codes: [code], wrong: 5, confirmed_by: {} }],
-])('a device whose confirmation is %s is mailed nevertheless', async (_, confirmation) => {
+])('a device whose confirmation is %s still gets a mail', async (_, confirmation) => {
   const device = newDevice({ confirmation })
   await stage.control.admin.put(device)
   expect((await untilState(stage, device._id, 'confirming')).confirmation).toMatchObject({
@@ -58,7 +58,7 @@ test.each<[string, unknown]>([
 })
 
 test.each([null, 5, 'x', [], {}, { state: 'new', claim: 5 }, { state: 'new', attempts: -1, retry_at: 'soon' }])(
-  'a device whose docstate is %j is mailed nevertheless',
+  'a device whose docstate is %j still gets a mail',
   async (docstate) => {
     const device = newDevice({ docstate })
     await stage.control.admin.put(device)
@@ -67,4 +67,4 @@ test.each([null, 5, 'x', [], {}, { state: 'new', claim: 5 }, { state: 'new', att
   },
 )
 
-test('after all that a good device registers', () => stage.registerGoodDevice())
+test('a valid device still registers', () => stage.registerGoodDevice())

@@ -1,4 +1,4 @@
-/** A server, or a proxy before it, that answers anything: each such answer is an error of that request, and passes. */
+/** A server or proxy that sends arbitrary answers: each one fails only its request. */
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -19,7 +19,7 @@ const bodies = [
   ...['{"userCtx":null}', '{"userCtx":{"name":"a","roles":null}}', '{"update_seq":null,"instance_start_time":0}'],
 ]
 const answers = [200, 500].flatMap((status) => bodies.map((body) => answerWith(status, body)))
-/** Prime to their number: one after the other are not alike. */
+/** Coprime to the number of answers, so that consecutive answers differ. */
 const STRIDE = 7
 const ROUNDS = amount(12, 600)
 const within = 120_000
@@ -32,7 +32,7 @@ const endpointOf = ({ method, path }: SeenRequest) =>
     .replace(/^(\/db|\/_users)\/[^_].*/, '$1/doc')
     .replace(/(_local|_design|_node)\/.*/, '$1/…')}`
 
-/** The next answer for each endpoint, now and then: what is asked for every document must get through in a lease. */
+/** Gives bad answers in turn per endpoint, rarely enough for a document to be handled within a lease. */
 function createLiar() {
   const asked = new Map<string, number>()
   return (request: SeenRequest): Fault | undefined => {
@@ -44,7 +44,7 @@ function createLiar() {
   }
 }
 
-/** Parked: its effect has happened, and the news of it was lost until the lease was over. */
+/** Parked counts as over: the effect happened, but its save was lost until the lease ended. */
 const isOver = ({ state, docstate }: StoredDoc) =>
   state === 'sold' || (typeof docstate === 'object' && docstate !== null && 'parked' in docstate)
 

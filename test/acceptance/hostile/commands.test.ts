@@ -1,4 +1,4 @@
-/** A server, or a proxy before it, that answers anything to a command: it says so in a sentence, or asks again. */
+/** A server or proxy sends arbitrary answers to a command, which reports them in a sentence or retries. */
 import { expect, test } from 'vitest'
 import { freshDb } from '../../support/couchdb.ts'
 import { installDocstate } from '../../docstate/install.ts'
@@ -16,14 +16,14 @@ const faults = [
   ),
   ['an answer that is cut', cutAfterBytes(20)] as const,
 ]
-/** Prime to their number: one after the other are not alike. */
+/** Coprime to the number of answers, so that consecutive answers differ. */
 const STRIDE = 7
 
-/** A request without what changes from run to run. */
+/** A request without the parts that change from run to run. */
 const endpointOf = ({ method, path }: SeenRequest) => `${method} ${path.replace(/[0-9a-f]{16,}/g, '…')}`
 
 test.each(['status', 'explain', 'retry', 'deploy'])(
-  '%s ends with a sentence, whichever of its questions is answered with nonsense',
+  '%s ends with a sentence when any of its requests gets a bad answer',
   { timeout: 600_000 },
   async (command) => {
     const proxy = await startFaultyProxy()

@@ -1,4 +1,4 @@
-/** Whatever a client writes that is not an honest device or confirmation, CouchDB refuses with a sentence. */
+/** CouchDB refuses each document that is no valid device or confirmation, and says why. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventually } from '../../support/eventually.ts'
 import { hostileDocuments } from './documents.ts'
@@ -8,14 +8,14 @@ let stage: Stage
 beforeAll(async () => (stage = await openStage()))
 afterAll(() => stage.close())
 
-test.each(hostileDocuments)('%s', async (_, doc, said) => {
+test.each(hostileDocuments)('CouchDB refuses %s', async (_, doc, said) => {
   const refusal = await refusalOf(stage.control.member, doc)
   expect(refusal).toMatch(/^forbidden: /)
   expect(refusal).toMatch(said)
   expect(refusal!.length).toBeLessThan(1000)
 })
 
-test('after all that a good device registers, and there is nothing else', async () => {
+test('a valid device still registers, and the database holds nothing else', async () => {
   const { _id } = await stage.registerGoodDevice()
   await eventually(async () => {
     const ids = (await stage.control.documents()).map((doc) => doc._id).filter((id) => !id.startsWith('_'))

@@ -1,8 +1,8 @@
-/** Documents that no honest client writes: each with what CouchDB has to say about it. */
+/** Documents that no honest client writes, each with the reason of CouchDB's refusal. */
 import { uniqueName } from '../../support/couchdb.ts'
 import { newDevice } from '../registration.ts'
 
-/** What is written, as JSON or as what becomes JSON; and what the refusal says. */
+/** A title, the document as JSON or as a value, and the reason of the refusal. */
 export type HostileCase = readonly [title: string, doc: unknown, said: RegExp]
 
 const megabyte = 'x'.repeat(1_000_000)
@@ -20,7 +20,7 @@ export const newConfirm = (fields: Record<string, unknown> = {}) => {
   return { _id: uniqueName('confirm'), type: 'confirm', state: 'clicked', ...codes, ...fields }
 }
 
-/** JSON with a field that no object literal would give it. */
+/** JSON with a field that an object literal cannot have. */
 const withField = (doc: object, field: string, json: string) =>
   `${JSON.stringify(doc).slice(0, -1)},${JSON.stringify(field)}:${json}}`
 

@@ -1,4 +1,4 @@
-/** Odd letters in ids, names and addresses: taken as the text they are, or refused with a reason. */
+/** Unusual characters in ids, names and addresses are kept as text, or refused with a reason. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { normaliseAddress } from '../../../sidecar/accounts/owner.ts'
 import { ownerHashOf } from '../../../sidecar/accounts/owner.ts'
@@ -31,13 +31,13 @@ describe('a device registers under the id', () => {
   })
 })
 
-test('the id under which mails are counted is not for clients', async () => {
+test('a client cannot write the document that counts mails', async () => {
   const _id = `mails:${ownerHashOf(normaliseAddress('victim@example.com'))}`
   await expect(stage.registerGoodDevice({ _id })).rejects.toMatchObject({ code: 'forbidden' })
   await stage.registerGoodDevice({ owner: 'victim@example.com' })
 })
 
-describe('a mail shows the name as it is, in one line and to its owner only', () => {
+describe('a mail shows the name as text, in one line and to its owner only', () => {
   test.each([
     ['=?utf-8?q?x=0D=0ABcc:_victim=40example?=', '= ?utf-8?q?x=0D=0ABcc:_victim=40example?='],
     ['%0D%0ABcc: victim'],
@@ -68,15 +68,15 @@ test.each([
   'see https://evil.example',
   'evil.example',
   'call eve@example.com',
-])('a name that speaks in the mail is refused, and no mail is sent: %j', async (name) => {
+])('a name that imitates the text of the mail is refused, and no mail is sent: %j', async (name) => {
   const device = newDevice({ name, device_code: '1234' })
   const refused = await stage.control.member.put(device).catch((thrown: unknown) => thrown)
   if (refused instanceof Error) expect(refused.message).toMatch(/name: expected/)
-  else await untilState(stage, device._id, 'error') // where CouchDB's engine cannot tell, the handler does
+  else await untilState(stage, device._id, 'error') // where CouchDB's engine cannot decide, the handler refuses it
   expect(await stage.mailsTo(device.owner)).toEqual([])
 })
 
-describe('an address is refused with a reason, and nobody is mailed', () => {
+describe('an address is refused with a reason, and no mail is sent', () => {
   test.each([
     'ow\u202Ener@example.com',
     'ow\u200Bner@example.com',
@@ -98,7 +98,7 @@ describe('an address is refused with a reason, and nobody is mailed', () => {
   })
 })
 
-describe('an owner is the same in every spelling, and nobody else', () => {
+describe('all spellings of an address are one owner, and other addresses are not', () => {
   test.each([
     ['case', 'Owner@Example.COM', 'owner@example.com', true],
     ['composition', 'caf\u00E9@example.com', 'cafe\u0301@example.com', true],
@@ -119,4 +119,4 @@ describe('an owner is the same in every spelling, and nobody else', () => {
   })
 })
 
-test('after all that a good device registers', () => stage.registerGoodDevice())
+test('a valid device still registers', () => stage.registerGoodDevice())

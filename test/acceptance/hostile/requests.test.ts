@@ -1,4 +1,4 @@
-/** Requests that no browser sends. Each gets a clear refusal, and none of them the sidecar. */
+/** Requests that no browser sends. Each gets a clear refusal, and none crashes the sidecar. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -11,7 +11,7 @@ const form = 'application/x-www-form-urlencoded'
 const json = 'application/json'
 
 let stage: Stage
-/** A good link, to be refused for everything but itself. */
+/** A valid link, whose requests are refused for their form only. */
 let link: string
 beforeAll(async () => {
   stage = await openStage()
@@ -26,12 +26,12 @@ async function connectTo(url: string): Promise<Socket> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
   await once(socket, 'connect')
-  socket.on('error', () => {}) // the other side may have enough of it
+  socket.on('error', () => {}) // the server may reset the connection
   onTestFinished(() => void socket.destroy())
   return socket
 }
 
-/** Sends the bytes as they are, and resolves with the status of the answer, even if it ends in a reset. */
+/** Sends raw bytes, and resolves with the status of the answer, even if it ends in a reset. */
 async function statusOf(bytes: string): Promise<number> {
   const socket = await connectTo(stage.sidecar.url)
   let answer = ''
@@ -66,7 +66,7 @@ const paths: readonly (readonly [path: string, status: number])[] = [
   ['*', 400],
 ]
 
-describe('a strange path is nothing, or a form that leads nowhere', () => {
+describe('a strange path is not found, or gets a form without effect', () => {
   test.each(paths.map(([path, status]) => [path.slice(0, 40), path.length, path, status] as const))(
     '%s (%i letters)',
     async (_title, _length, path, status) => {
@@ -77,7 +77,7 @@ describe('a strange path is nothing, or a form that leads nowhere', () => {
   )
 })
 
-test('the mails that were caught are shown under the names of this machine only, whatever leads here', async () => {
+test('caught mails are shown under the host names of this machine only', async () => {
   const asked = (path: string, host: string) => statusOf(head('GET', path).replace('Host: localhost', `Host: ${host}`))
   const port = new URL(stage.sidecar.url).port
   needs('mail catcher')
@@ -98,7 +98,7 @@ test('the mails that were caught are shown under the names of this machine only,
   expect(await asked('/confirm/a/b', 'sidecar.example.com')).toBe(200)
 })
 
-describe('what is not a request', () => {
+describe('input that is not an HTTP request', () => {
   test.each([
     ['another language', 'EHLO example.com\r\n\r\n'],
     ['TLS', '\u0016\u0003\u0001\u0002\u0000\u0001\u0000'],
@@ -114,12 +114,12 @@ describe('what is not a request', () => {
     expect(await statusOf(bytes)).toBe(400)
   })
 
-  test('headers without end are refused', async () => {
+  test('endless headers are refused', async () => {
     expect(await statusOf(head('GET', '/_up', ...Array.from({ length: 2000 }, (_, i) => `X-${i}: 12345678`)))).toBe(431)
   })
 })
 
-describe('a form is not as it should be', () => {
+describe('a malformed form is refused', () => {
   test.each<[string, string | undefined, string, number]>([
     ['no type', undefined, 'device_code=1234', 415],
     ['plain text', 'text/plain', 'device_code=1234', 415],
@@ -165,20 +165,23 @@ describe('a form is not as it should be', () => {
     { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-site': 'same-site' },
     { 'sec-fetch-site': 'nonsense' },
-  ])('from another site: %j', async (headers) => {
+  ])('a form from another site is refused: %j', async (headers) => {
     const answer = await fetch(link, { method: 'POST', headers, body: new URLSearchParams({ device_code: '1234' }) })
     expect(answer.status).toBe(403)
   })
 })
 
-test.each(['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND', 'SEARCH'])('%s is not allowed', async (method) => {
-  for (const path of [new URL(link).pathname, '/_up']) {
-    const socket = await statusOf(head(method, path))
-    expect({ method, path, socket }).toEqual({ method, path, socket: 405 })
-  }
-})
+test.each(['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND', 'SEARCH'])(
+  'the method %s is not allowed',
+  async (method) => {
+    for (const path of [new URL(link).pathname, '/_up']) {
+      const socket = await statusOf(head(method, path))
+      expect({ method, path, socket }).toEqual({ method, path, socket: 405 })
+    }
+  },
+)
 
-test('every refusal comes with the headers that keep a browser safe', async () => {
+test('every refusal has the security headers', async () => {
   for (const [method, path] of [
     ['GET', '/nowhere'],
     ['POST', '/confirm/a/b'],
@@ -191,7 +194,7 @@ test('every refusal comes with the headers that keep a browser safe', async () =
   }
 })
 
-test('those who send a word now and then hold up nobody, and are hung up on', async () => {
+test('slow clients do not delay others, and their connections are closed', async () => {
   const slow = await Promise.all(Array.from({ length: 50 }, () => connectTo(stage.sidecar.url)))
   for (const socket of slow) socket.resume().write('POST /confirm/a/b HTTP/1.1\r\nHost: localhost\r\nX-')
   const trickle = setInterval(() => slow.forEach((socket) => socket.writable && socket.write('x')), 500)
@@ -200,7 +203,7 @@ test('those who send a word now and then hold up nobody, and are hung up on', as
   await eventually(() => expect(slow.filter(({ closed }) => !closed)).toEqual([]), { within: 40_000 })
 })
 
-test('after all that the link is still good', async () => {
+test('the link still works after all these requests', async () => {
   const body = new URLSearchParams({ device_code: '1234' })
   const answer = await fetch(link, { method: 'POST', headers: { accept: json }, body })
   expect(await answer.json()).toMatchObject({ ok: true })

@@ -1,4 +1,4 @@
-/** One running sidecar for all the hostilities of a file, with its own mail catcher; and a good device afterwards. */
+/** One running sidecar with its own mail catcher for all hostile tests of a file, and a valid device. */
 import { expect } from 'vitest'
 import type { Doc } from '../../../sidecar/couch/documents.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -17,9 +17,9 @@ export interface CaughtMail {
 export interface Stage {
   readonly control: Control
   readonly sidecar: Sidecar
-  /** What has been mailed to an address. */
+  /** The mails to an address. */
   mailsTo(address: string): Promise<CaughtMail[]>
-  /** A device registers as if nothing had happened. Rejects if anything is not as it should be. */
+  /** Registers a valid device. Rejects if any step fails. */
   registerGoodDevice(fields?: Record<string, unknown>): Promise<Doc>
   close(): Promise<void>
 }
@@ -65,14 +65,14 @@ export async function openStage(): Promise<Stage> {
   }
 }
 
-/** Writes one document, given as JSON or as what becomes JSON; resolves with CouchDB's words if it refuses. */
+/** Writes one document, given as JSON or as a value; resolves with CouchDB's reason if it is refused. */
 export async function refusalOf(database: Control['member'], doc: unknown): Promise<string | undefined> {
   const json = typeof doc === 'string' ? doc : JSON.stringify(doc)
   const [row] = await database.bulk([json])
   return row?.error === undefined ? undefined : `${row.error}: ${row.reason}`
 }
 
-/** Until the sidecar has made an error of it; resolves with that. */
+/** Waits until the sidecar puts the document into error; resolves with the error. */
 export const untilError = (control: Control, id: string) =>
   eventually(async () => {
     const { state, error } = await control.admin.get(id)

@@ -1,4 +1,4 @@
-/** A client forges every state of every machine, made new or written over any other. */
+/** A client forges every state of every machine, in a new document or over another state. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { controlMachines } from '../../../ddocs/machines.ts'
 import type { Machine } from '../../../ddocs/machine.ts'
@@ -18,7 +18,7 @@ const documents: Record<string, (state: string) => Record<string, unknown> & { _
   },
 }
 
-/** Keeps the sidecar away from a document that is in this state without a reason. */
+/** Keeps the sidecar from handling a document that the test put into this state. */
 const untouched = (state: string) => ({
   docstate: { state, parked: { at: '2026-01-01T00:00:00.000Z', reason: 'test' } },
 })
@@ -27,16 +27,19 @@ describe.each(Object.entries<Machine>(controlMachines))('%s', (type, machine) =>
   const states = Object.keys(machine)
   const make = documents[type] ?? ((state: string) => ({ _id: uniqueName(type), type, state }))
 
-  test.each(states.filter((state) => machine[state]!.create !== 'client'))('is not made in state %s', async (state) => {
-    const refusal = await refusalOf(stage.control.member, make(state))
-    expect(refusal).toMatch(
-      new RegExp(`^forbidden: a new ${type} document begins in state (new|clicked|\\(none.*\\)); got "${state}"`),
-    )
-  })
+  test.each(states.filter((state) => machine[state]!.create !== 'client'))(
+    'a client cannot create the document in state %s',
+    async (state) => {
+      const refusal = await refusalOf(stage.control.member, make(state))
+      expect(refusal).toMatch(
+        new RegExp(`^forbidden: a new ${type} document begins in state (new|clicked|\\(none.*\\)); got "${state}"`),
+      )
+    },
+  )
 
   const pairs = states.flatMap((from) => states.map((to) => [from, to] as const))
   const forged = pairs.filter(([from, to]) => machine[from]!.next?.[to] !== 'client')
-  test.each(forged)('is not taken from %s to %s', async (from, to) => {
+  test.each(forged)('a client cannot change the state from %s to %s', async (from, to) => {
     const { control } = stage
     const doc = make(from)
     await control.admin.put({ ...doc, ...untouched(from) })
@@ -48,10 +51,13 @@ describe.each(Object.entries<Machine>(controlMachines))('%s', (type, machine) =>
     expect((await control.admin.get(doc._id))._rev).toBe(_rev)
   })
 
-  test.each(['', 'New', 'nonsense', 'constructor', '__proto__', 'toString'])('has no state %j', async (state) => {
-    const refusal = await refusalOf(stage.control.member, make(state))
-    expect(refusal).toMatch(new RegExp(`^forbidden: an? ${type} document has one of the states `))
-  })
+  test.each(['', 'New', 'nonsense', 'constructor', '__proto__', 'toString'])(
+    'a document cannot have the state %j',
+    async (state) => {
+      const refusal = await refusalOf(stage.control.member, make(state))
+      expect(refusal).toMatch(new RegExp(`^forbidden: an? ${type} document has one of the states `))
+    },
+  )
 })
 
-test('after all that a good device registers', () => stage.registerGoodDevice())
+test('a valid device still registers', () => stage.registerGoodDevice())

@@ -1,4 +1,4 @@
-/** Clients that write over what is there, in every way that CouchDB has for it. */
+/** Clients overwrite existing documents, in every way that CouchDB offers. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Doc, StoredDoc } from '../../../sidecar/couch/documents.ts'
 import type { Couch } from '../../../sidecar/couch/client.ts'
@@ -21,7 +21,7 @@ beforeAll(async () => {
 })
 afterAll(() => stage.close())
 
-/** As a client asks for another mail. */
+/** The update with which a client requests another mail. */
 const again = () => ({ ...waiting, state: 'new', docstate: undefined })
 
 test.each<[string, Record<string, unknown>, RegExp]>([
@@ -34,14 +34,14 @@ test.each<[string, Record<string, unknown>, RegExp]>([
   ['role', { owner_role: 'thieves' }, /owner_role: expected/],
   ['sent codes', { confirmation: { codes: [] } }, /confirmation: expected what the sidecar wrote/],
   ['claim', { docstate: { state: 'new', handled: 'x' } }, /docstate is written by the sidecar only/],
-])('asking again does not change the %s', async (_, change, said) => {
+])('a request for another mail cannot change the %s', async (_, change, said) => {
   const refusal = await refusalOf(stage.control.member, { ...again(), ...change })
   expect(refusal).toMatch(/^forbidden: /)
   expect(refusal).toMatch(said)
   expect(await stage.control.admin.get(waiting._id)).toEqual(waiting)
 })
 
-/** As replication writes: with revisions of the client's own making. */
+/** Writes like replication: the client chooses the revisions. */
 function pushBranch(couch: Couch, doc: Doc, revisions: string[]) {
   const start = revisions.length
   const body = {
@@ -62,7 +62,7 @@ test.each<[string, () => Doc, number]>([
   ['a beginning beside a waiting device', () => ({ ...waiting, state: 'confirmed', docstate: undefined }), 1],
   ['the deletion of a device', () => ({ _id: active._id, _deleted: true }), 40],
   ['the deletion of the guard', () => ({ _id: '_design/docstate', _deleted: true }), 40],
-])('a branch is not replicated in: %s', async (_, doc, length) => {
+])('replication cannot add a branch: %s', async (_, doc, length) => {
   needs('guarded revisions')
   const couch = createTestCouch({ url: urlOf(stage.control.memberName) })
   const pushed = doc()
@@ -73,7 +73,7 @@ test.each<[string, () => Doc, number]>([
   expect(await leaves()).toEqual(before)
 })
 
-test('other people’s devices are not confirmed', async () => {
+test('a user cannot confirm devices of other owners', async () => {
   const { control } = stage
   for (const fields of [
     { device_id: waiting._id },
@@ -98,4 +98,4 @@ test('other people’s devices are not confirmed', async () => {
   expect(await control.admin.get(waiting._id)).toEqual(waiting)
 })
 
-test('after all that a good device registers', () => stage.registerGoodDevice())
+test('a valid device still registers', () => stage.registerGoodDevice())

@@ -1,4 +1,4 @@
-/** The program, killed while a deploy swaps, and gone on with by the next. Every step: see `killed.test.ts`. */
+/** Kills the program during a swap; the next deploy continues. `killed.test.ts` tests every step. */
 import { once } from 'node:events'
 import { expect, onTestFinished, test } from 'vitest'
 import { launch } from '../../acceptance/launch.ts'
@@ -8,7 +8,7 @@ import { ddocFolder } from '../folder.ts'
 import { askAllTheWhile, deployShop, openShop, shop, turns } from './rig.ts'
 import { notes } from './steps.ts'
 
-test('killed when it swaps: the next deploy brings it to its end; no query waits or fails', async () => {
+test('the next deploy finishes one whose process was killed during the swap; no query waits or fails', async () => {
   needs('index lag')
   const opened = await openShop()
   const asking = askAllTheWhile(opened)

@@ -1,6 +1,6 @@
 /**
- * A deploy that dies at each of its steps while the view is asked: from there on it reaches CouchDB no more. What was done
- * by then is seen in the database.
+ * A deploy dies at each of its steps under queries: from that step on it cannot reach CouchDB. The database shows what
+ * it did before.
  */
 import { expect, test } from 'vitest'
 import { rollBack } from '../../../sidecar/deploy/roll-back.ts'
@@ -31,7 +31,7 @@ const steps: readonly (readonly [name: string, step: Step])[] = [
   ['removes the record', isDelete('sidecar:deploy')],
 ]
 
-/** Resolves when the deploy is dead, which it is when it comes to this step: the server has done all before it, and not this. */
+/** Lets a deploy die at this step: the server has done all steps before it, but not this one. */
 async function dieAt(step: Step, { db }: Shop): Promise<void> {
   const proxy = await startFaultyProxy()
   const dying = new AbortController()
@@ -47,7 +47,7 @@ async function dieAt(step: Step, { db }: Shop): Promise<void> {
 }
 
 test.each(sample(steps, 9))(
-  'killed when it %s: the next deploy brings it to its end; no query waits or fails',
+  'the next deploy finishes one that was killed when it %s; no query waits or fails',
   async (_, step) => {
     needs('index lag')
     const opened = await openShop()
@@ -62,21 +62,24 @@ test.each(sample(steps, 9))(
   },
 )
 
-test.each(sample(steps, 9))('killed when it %s: it can be taken back; no query waits or fails', async (_, step) => {
-  needs('index lag')
-  const opened = await openShop()
-  const { couch, db } = opened
-  const { _rev, ...before } = await db.get('_design/app')
-  const asking = askAllTheWhile(opened)
-  await dieAt(step, opened)
-  await rollBack({ couch, databases: [db.name], deadAfterMs: 400 })
-  await asking.stop()
-  expect([[1], [1, 2, 1]]).toContainEqual(turns(asking.answers))
-  expect(await opened.left()).toEqual([])
-  expect(await db.get('_design/app')).toMatchObject(before)
-})
+test.each(sample(steps, 9))(
+  'a rollback reverts a deploy that was killed when it %s; no query waits or fails',
+  async (_, step) => {
+    needs('index lag')
+    const opened = await openShop()
+    const { couch, db } = opened
+    const { _rev, ...before } = await db.get('_design/app')
+    const asking = askAllTheWhile(opened)
+    await dieAt(step, opened)
+    await rollBack({ couch, databases: [db.name], deadAfterMs: 400 })
+    await asking.stop()
+    expect([[1], [1, 2, 1]]).toContainEqual(turns(asking.answers))
+    expect(await opened.left()).toEqual([])
+    expect(await db.get('_design/app')).toMatchObject(before)
+  },
+)
 
-thoroughTest('what is put back has its attachments, however large', async () => {
+thoroughTest('a rollback restores attachments of any size', async () => {
   needs('index lag')
   const opened = await openShop()
   const { db, couch } = opened
@@ -90,7 +93,7 @@ thoroughTest('what is put back has its attachments, however large', async () => 
   expect(back._attachments['page.html'].data === page).toBe(true)
 })
 
-test.each([1, 3])('killed, and the next wants something else (%d): what was staged goes', async (rows) => {
+test.each([1, 3])('a deploy of other files (%d) removes the staged copy of a killed deploy', async (rows) => {
   needs('index lag')
   const opened = await openShop()
   const asking = askAllTheWhile(opened)

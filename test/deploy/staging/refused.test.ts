@@ -18,7 +18,7 @@ const info = (view_index: Record<string, unknown>) =>
     reason: string
   })
 
-test('an index that CouchDB cannot build is told with the reason, and leaves everything as it was', async () => {
+test('an index that CouchDB cannot build is reported with the reason, and nothing changes', async () => {
   needs('index lag')
   const { couch, db, rows, left } = await openShop()
   const { _rev } = await db.get('_design/app')
@@ -32,7 +32,7 @@ test('an index that CouchDB cannot build is told with the reason, and leaves eve
   expect(await rows()).toBe(1)
 })
 
-test('where there is no room for a second index it says how much is needed, and writes nothing', async () => {
+test('without space for a second index, deploy reports the needed space and writes nothing', async () => {
   needs('index lag')
   const { db } = await openShop()
   const proxy = await startFaultyProxy()
@@ -53,7 +53,7 @@ test('where there is no room for a second index it says how much is needed, and 
   expect(await db.get('_design/app')).toMatchObject({ rows: 2 })
 })
 
-test('what answers after the swap has to be what was warmed', async () => {
+test('deploy fails if the index after the swap is not the one it built', async () => {
   needs('index lag')
   const { couch, db, left } = await openShop()
   const proxy = await startFaultyProxy()
@@ -67,7 +67,7 @@ test('what answers after the swap has to be what was warmed', async () => {
   expect(await left()).toEqual([])
 })
 
-test('a database that is deleted while its index is built is told so', async () => {
+test('a database that is deleted while its index is built is reported', async () => {
   needs('index lag')
   const { db } = await openShop()
   const proxy = await startFaultyProxy()
@@ -79,5 +79,5 @@ test('a database that is deleted while its index is built is told so', async () 
     ({ query }) => query.get('update') === 'lazy',
   )
   const error = await errorOf(deployShop(createTestCouch({ url: proxy.url }), db.name, shop(2)))
-  expect(error).toMatchObject({ code: 'no_database', message: `${db.name} was deleted meanwhile` })
+  expect(error).toMatchObject({ code: 'no_database', message: `${db.name} was deleted in the meantime` })
 })

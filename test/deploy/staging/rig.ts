@@ -1,4 +1,4 @@
-/** A database with a view that is asked all the while, and what it is to become. */
+/** A database with a view under constant queries, and its next version. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import type { Database } from '../../../sidecar/couch/database.ts'
@@ -10,7 +10,7 @@ import { ddocFolder } from '../folder.ts'
 
 export const DOCS = 300
 
-/** Its view has `rows` rows for each document; its index takes `slowly` milliseconds for each. */
+/** The view has `rows` rows for each document; the map takes `slowly` milliseconds for each. */
 export const shop = (rows: number, slowly = 0): Record<string, string> => ({
   'app/views/v/map.js': `export default function (doc) {
     const until = Date.now() + ${slowly}
@@ -23,13 +23,13 @@ export const shop = (rows: number, slowly = 0): Record<string, string> => ({
 export interface Shop {
   readonly couch: Couch
   readonly db: Database
-  /** Ids of the deploy's own documents that are there. */
+  /** Ids of the deploy's own documents in the database. */
   readonly left: () => Promise<string[]>
-  /** Rows of the view for each document, as somebody is told who waits for the index. */
+  /** The view's rows for each document, as a query that waits for the index gets them. */
   readonly rows: (couch?: Couch) => Promise<number>
 }
 
-/** With one row for each document, and its index built. In the server of this run, unless told. */
+/** One row for each document, with a built index; on the server of this run by default. */
 export async function openShop(docs = DOCS, elsewhere?: Couch): Promise<Shop> {
   const couch = elsewhere ?? createTestCouch()
   const db = elsewhere ? elsewhere.db(uniqueName('shop')) : await freshDb('shop')
@@ -63,14 +63,14 @@ export const deployShop = (
   })
 
 export interface Asking {
-  /** What each query said, in the order of the answers; what went wrong is among them as text. */
+  /** The answer of each query in order of arrival; failures as text. */
   readonly answers: readonly (number | string)[]
   /** Milliseconds. */
   readonly slowest: number
   readonly stop: () => Promise<void>
 }
 
-/** Asks the view as users do, again and again, until the end of the test or `stop`. */
+/** Queries the view as users do, again and again, until the end of the test or `stop`. */
 export function askAllTheWhile({ rows }: Shop): Asking {
   const answers: (number | string)[] = []
   const asking = { answers, slowest: 0, stop }
@@ -91,6 +91,6 @@ export function askAllTheWhile({ rows }: Shop): Asking {
   return asking
 }
 
-/** Without what comes again: `[1, 1, 2, 2]` is `[1, 2]`. */
+/** Without repetitions: `[1, 1, 2, 2]` becomes `[1, 2]`. */
 export const turns = (answers: readonly unknown[]): unknown[] =>
   answers.filter((answer, i) => i === 0 || answer !== answers[i - 1])

@@ -1,4 +1,4 @@
-/** What a deploy asks of CouchDB at each of its steps. */
+/** The request to CouchDB at each step of a deploy. */
 import type { SeenRequest } from '../../support/faulty-proxy.ts'
 
 export type Step = (request: SeenRequest, before: readonly SeenRequest[]) => boolean

@@ -8,7 +8,7 @@ import { pass, refuse, startFaultyProxy, type SeenRequest } from '../../support/
 import { ddocFolder } from '../folder.ts'
 import { askAllTheWhile, deployShop, openShop, shop, turns } from './rig.ts'
 
-test('queries are answered by the old index until the new one is complete, and none waits for it', async () => {
+test('the old index answers queries until the new one is complete, and no query waits', async () => {
   needs('index lag')
   const opened = await openShop(1000)
   const { couch, db } = opened
@@ -27,7 +27,7 @@ test('queries are answered by the old index until the new one is complete, and n
   expect(await opened.left()).toEqual([])
 })
 
-test('what is staged for a while does nothing but have an index', async () => {
+test('a staged copy has views only, without the guard or automatic updates', async () => {
   needs('index lag')
   const { couch, db } = await openShop()
   const proxy = await startFaultyProxy()
@@ -41,7 +41,7 @@ test('what is staged for a while does nothing but have an index', async () => {
   expect((await couch.db(db.name).get('_design/app')).validate_doc_update).toBeDefined()
 })
 
-test('views keep the order that they have in the database: in another they would have another index', async () => {
+test('views keep their order in the database, because another order would need another index', async () => {
   needs('index lag')
   const { couch, db } = await openShop()
   const map = shop(1)['app/views/v/map.js']!
@@ -58,7 +58,7 @@ test('views keep the order that they have in the database: in another they would
   expect(Object.keys((await db.get<StoredDoc & { views: object }>('_design/two')).views)).toEqual(['z', 'a'])
 })
 
-test('much that is written in the moment of the swap is no fault, also where nobody asks', async () => {
+test('many writes during the swap cause no fault, also without queries', async () => {
   needs('index lag')
   const { db, left } = await openShop()
   const proxy = await startFaultyProxy()
@@ -72,7 +72,7 @@ test('much that is written in the moment of the swap is no fault, also where nob
   expect(await left()).toEqual([])
 })
 
-test('the design documents of one database change together, when all their indexes are there', async () => {
+test('the design documents of one database change together, when all their indexes are built', async () => {
   needs('index lag')
   const { couch, db, left } = await openShop()
   const other = (rows: number) =>
@@ -97,7 +97,7 @@ test.each([
   ['a new design document', { ...shop(1), 'app2/views/v/map.js': 'export default () => emit(1)' }, 'created'],
   ['views where there were none', { ...shop(1), 'plain/views/v/map.js': 'export default () => emit(1)' }, 'updated'],
   ['views that are taken away', { 'app/rows.json': '0' }, 'updated'],
-])('%s: written at once', async (_, files, kind) => {
+])('a deploy writes at once: %s', async (_, files, kind) => {
   const { couch, db } = await openShop()
   await db.put({ _id: '_design/plain', rows: 1 })
   const proxy = await startFaultyProxy()
@@ -110,14 +110,14 @@ test.each([
   expect((await deployShop(couch, db.name, files)).databases[0]!.ddocs.map(({ kind }) => kind)).not.toContain('updated')
 })
 
-test('where nothing has changed nothing is written', async () => {
+test('a deploy without changes writes nothing', async () => {
   const { db } = await openShop()
   const proxy = await startFaultyProxy()
   await deployShop(createTestCouch({ url: proxy.url }), db.name, shop(1))
   expect(proxy.requests.filter(({ method }) => method !== 'GET')).toEqual([])
 })
 
-test('where nobody knows how far an index is, all is written at once', async () => {
+test('a deploy writes at once if the server does not report the progress of an index', async () => {
   const { couch, db } = await openShop()
   const proxy = await startFaultyProxy()
   proxy.plan(({ path }) => (path.endsWith('/_info') ? refuse(200, { error: '', reason: '' }) : undefined))
@@ -126,7 +126,7 @@ test('where nobody knows how far an index is, all is written at once', async () 
   expect(await couch.db(db.name).get('_design/app')).toMatchObject({ rows: 2 })
 })
 
-test('a dry run says whose index would be built first, and writes nothing', async () => {
+test('a dry run shows which index would be built first, and writes nothing', async () => {
   needs('index lag')
   const { couch, db } = await openShop()
   const folder = ddocFolder(shop(2))
@@ -141,7 +141,7 @@ test('a dry run says whose index would be built first, and writes nothing', asyn
 test.each([
   ['a building', ({ query }: SeenRequest) => query.get('update') === 'lazy'],
   ['a look at the slower copies', ({ path }: SeenRequest) => path.endsWith('/_active_tasks')],
-])('a server that is away for a while is waited for, also in the middle of %s', async (_, isIt) => {
+])('deploy waits for an unavailable server, also in the middle of %s', async (_, isIt) => {
   needs('index lag')
   const opened = await openShop()
   const proxy = await startFaultyProxy()
@@ -159,7 +159,7 @@ test.each([
   expect(await opened.rows()).toBe(2)
 })
 
-test('whoever waits at the old index in the moment of the swap gets its answer', async () => {
+test('a query that waits for the old index during the swap gets its answer', async () => {
   needs('index lag')
   const opened = await openShop(50)
   const { couch, db } = opened

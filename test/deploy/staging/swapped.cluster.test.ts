@@ -7,7 +7,7 @@ import { pass, startFaultyProxy } from '../../support/faulty-proxy.ts'
 import { askAllTheWhile, deployShop, openShop, shop } from './rig.ts'
 import { answerOf } from '../../support/answers.ts'
 
-/** Of each node: what is missing in its copy of the index, in the shard that has the design document. */
+/** The missing updates in each node's copy of the index, in the shard that has the design document. */
 async function pendingOf(couch: Couch, db: string, ddoc: string): Promise<number[]> {
   const { nodes, range } = await answerOf<{ nodes: string[]; range: string }>(couch, {
     db,
@@ -24,7 +24,7 @@ async function pendingOf(couch: Couch, db: string, ddoc: string): Promise<number
   )
 }
 
-test('on a cluster all copies of the new index are complete before the swap, and no query fails at any node', async () => {
+test('on a cluster all copies of the new index are complete before the swap, and no query fails', async () => {
   needs('cluster')
   const cluster = await sharedCluster()
   const couches = cluster.nodes.map(({ url }) => createTestCouch({ url }))

@@ -10,7 +10,7 @@ import { deployShop, openShop, shop } from './rig.ts'
 
 const isBuild = ({ query }: SeenRequest) => query.get('update') === 'lazy'
 
-/** A deploy that stays where it is about to do this until `go.open()`, and writes heartbeats. */
+/** A deploy that waits before this request until `go.open()`, and writes heartbeats. */
 async function openBusy(deadAfterMs: number, isIt: (request: SeenRequest) => boolean = isBuild) {
   const opened = await openShop()
   const proxy: FaultyProxy = await startFaultyProxy()
@@ -23,7 +23,7 @@ async function openBusy(deadAfterMs: number, isIt: (request: SeenRequest) => boo
   return { ...opened, proxy, go, first }
 }
 
-test('of two that begin together one wins, and the other says so', async () => {
+test('one of two concurrent deploys succeeds, and the other reports busy', async () => {
   needs('index lag')
   const { couch, db, rows, left } = await openShop()
   const both = ['ann', 'ben'].map((name) => deployShop(couch, db.name, shop(2), { name, deadAfterMs: 2000 }))
@@ -34,7 +34,7 @@ test('of two that begin together one wins, and the other says so', async () => {
   expect(await left()).toEqual([])
 })
 
-test('while one is at work the next says who that is since when, and so does a rollback', async () => {
+test('a second deploy or a rollback reports who deploys and since when', async () => {
   needs('index lag')
   const { couch, db, go, first, rows } = await openBusy(2000)
   const seen: Progress[] = []
@@ -54,7 +54,7 @@ test.each([
   ['builds', isBuild],
   ['swaps', ({ method, path }: SeenRequest) => method === 'PUT' && path.endsWith('/_design/app')],
   ['cleans', ({ method, path }: SeenRequest) => method === 'DELETE' && path.includes('staged')],
-])('one that falls asleep when it %s has lost its place, and stops when it wakes up', async (_, isIt) => {
+])('a deploy suspended when it %s loses its lock, and stops when it resumes', async (_, isIt) => {
   needs('index lag')
   const { couch, db, proxy, go, first, rows, left } = await openBusy(400, isIt)
   proxy.freeze(true)
@@ -67,7 +67,7 @@ test.each([
   expect(await left()).toEqual([])
 })
 
-test('one that seems to live can be told to be dead', async () => {
+test('takeOver replaces a deploy that seems to be alive', async () => {
   needs('index lag')
   const { couch, db, go, first, rows } = await openBusy(10_000)
   await deployShop(couch, db.name, shop(3), { takeOver: true, deadAfterMs: 10_000 })
@@ -76,7 +76,7 @@ test('one that seems to live can be told to be dead', async () => {
   expect(await rows()).toBe(3)
 })
 
-test('a record that makes no sense is in nobody’s way', async () => {
+test('a malformed deploy record does not block a rollback', async () => {
   needs('index lag')
   const { couch, db, rows, left } = await openShop()
   const attach = (text: string) => {
@@ -92,7 +92,7 @@ test('a record that makes no sense is in nobody’s way', async () => {
   }
 })
 
-test('one that is stopped lets go at once', async () => {
+test('a stopped deploy releases its lock at once', async () => {
   needs('index lag')
   const { couch, db, rows } = await openShop()
   const proxy = await startFaultyProxy()
@@ -104,14 +104,14 @@ test('one that is stopped lets go at once', async () => {
     'stopped by hand',
     'nothing was written before that',
     `not written: ${db.name}/_design/app`,
-    'another run does the rest',
-    'until then all answers as it is; --rollback takes back what is unfinished',
+    'run the deploy again for the rest',
+    'until then the previous version answers; --rollback removes the unfinished one',
   ])
   await deployShop(couch, db.name, shop(2), { deadAfterMs: 3_600_000 })
   expect(await rows()).toBe(2)
 })
 
-test('a record of other design documents is in nobody’s way who stages nothing', async () => {
+test('a deploy that stages nothing ignores the record of other design documents', async () => {
   needs('index lag')
   const { couch, db, go, first } = await openBusy(2000)
   const report = await deployShop(couch, db.name, { 'plain/rows.json': '1' })

@@ -1,4 +1,4 @@
-/** What a run leaves behind that breaks off, and what others do then. */
+/** What an interrupted run leaves behind, and how other runs treat it. */
 import { expect, test } from 'vitest'
 import type { Leaf } from '../../../sidecar/couch/documents.ts'
 import { rollBack } from '../../../sidecar/deploy/roll-back.ts'
@@ -8,7 +8,7 @@ import { errorOf } from '../app.ts'
 import { deployShop, openShop, shop, type Shop } from './rig.ts'
 import { isPut, notes, type Step } from './steps.ts'
 
-/** A deploy that comes to this step, and no further. */
+/** A deploy that fails at this step. */
 async function breakOffAt(step: Step, { db }: Shop, files: Record<string, string>): Promise<void> {
   const proxy = await startFaultyProxy()
   let hit = false
@@ -22,7 +22,7 @@ async function breakOffAt(step: Step, { db }: Shop, files: Record<string, string
 
 const takeBack = ({ couch, db }: Shop) => rollBack({ couch, databases: [db.name], deadAfterMs: 400 })
 
-test('a later --prune removes what was unfinished, and no rollback brings it back', async () => {
+test('a later --prune removes unfinished documents, and a rollback does not restore them', async () => {
   needs('index lag')
   const opened = await openShop()
   const { couch, db, left } = opened
@@ -33,7 +33,7 @@ test('a later --prune removes what was unfinished, and no rollback brings it bac
   expect(await db.find('_design/app')).toBeUndefined()
 })
 
-test('a record with a conflict goes as a whole', async () => {
+test('a deploy record with a conflict is removed with all its revisions', async () => {
   needs('index lag')
   const opened = await openShop()
   const { couch, db, left } = opened
@@ -46,7 +46,7 @@ test('a record with a conflict goes as a whole', async () => {
   expect(await db.get('_design/app')).toMatchObject({ rows: 3 })
 })
 
-test('a design document that only has such a name is nobody’s copy', async () => {
+test('a design document whose name looks like a copy is left alone', async () => {
   needs('index lag')
   const { couch, db, left } = await openShop()
   await db.put({ _id: '_design/sidecar:notes' })
@@ -54,7 +54,7 @@ test('a design document that only has such a name is nobody’s copy', async () 
   expect(await left()).toEqual(['_design/sidecar:notes'])
 })
 
-test('what somebody else has changed since is left to him by a rollback, which says so', async () => {
+test('a rollback leaves documents that were changed meanwhile, and reports them', async () => {
   needs('index lag')
   const opened = await openShop()
   const { couch, db, left } = opened
@@ -75,7 +75,7 @@ test('what somebody else has changed since is left to him by a rollback, which s
   expect(await left()).toEqual([])
 })
 
-test('what a deploy of others finds unfinished can still be taken back', async () => {
+test('a rollback still reverts an unfinished deploy after another deploy of other design documents', async () => {
   needs('index lag')
   const opened = await openShop()
   const { couch, db, left } = opened

@@ -1,4 +1,4 @@
-/** Answers as of a cluster that stored what it was given on too few nodes. */
+/** Answers of a cluster that stored documents below the quorum. */
 import { Readable } from 'node:stream'
 import type { Fault } from '../../support/faulty-proxy.ts'
 
@@ -8,7 +8,7 @@ export const answer = (rows: unknown) => ({
   body: Readable.from([Buffer.from(JSON.stringify(rows))]),
 })
 
-/** As of a cluster that stored it on too few nodes. */
+/** Marks the matching documents as stored below the quorum. */
 export const acceptedOf =
   (isIt: (id: string) => boolean): Fault =>
   async (exchange) => {

@@ -1,4 +1,4 @@
-/** Claims under races and cuts that are too short or too long for the other tests. */
+/** Claims during races and network faults with exact timing. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { createClaims } from '../../../sidecar/docstate/claims/claims.ts'
@@ -17,7 +17,7 @@ const isBulk = (request: SeenRequest) => request.path.endsWith('/_bulk_docs')
 const isClaim = (request: SeenRequest) => isBulk(request) && request.body.includes('"claim"')
 const ids = ['o0', 'o1']
 
-/** Two documents, of which one is contested at first: it is won, and waits while the handler runs for the other. */
+/** Puts two documents. One claim is contested, won and then waits while the handler runs for the other. */
 async function untilOneWaits(db: Database, proxy: FaultyProxy): Promise<void> {
   proxy.next(accepted, isClaim)
   await db.bulk(ids.map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid' })))
@@ -34,7 +34,7 @@ async function setUp() {
   return { db, proxy, through: createTestCouch({ url: proxy.url }).db(db.name) }
 }
 
-test('a claim that is lost while its document waits for a place starts no handler', async () => {
+test('a claim lost while its document waits starts no handler', async () => {
   const { db, proxy, through } = await setUp()
   const go = createLatch()
   const [cutOff, successor]: string[][] = [[], []]
@@ -77,7 +77,7 @@ test('a claim that is lost while its document waits for a place starts no handle
   expect(cutOff).toHaveLength(1)
 })
 
-test('a claim that grew too old while its document waited for a place is given back, not left to be parked', async () => {
+test('a claim that grows too old while its document waits is released, and the document is not parked', async () => {
   const { db, proxy, through } = await setUp()
   const go = createLatch()
   await startRig(
@@ -90,7 +90,7 @@ test('a claim that grew too old while its document waited for a place is given b
   )
   await untilOneWaits(db, proxy)
   await proxy.down()
-  await sleep(2300) // no renewal for more than two thirds of the lease
+  await sleep(2300) // longer than two thirds of the lease without a renewal
   go.open()
   await sleep(200)
   await proxy.up()
@@ -102,7 +102,7 @@ test('a claim that grew too old while its document waited for a place is given b
   expect(docstateIn(await db.get('o1'))?.parked ?? docstateIn(await db.get('o0'))?.parked).toBeUndefined()
 })
 
-test('a claim that is sent again is as old as when it was sent first: a copy of a cluster may have it since', async () => {
+test('a resent claim counts from its first request, because a copy may hold it since then', async () => {
   const { db, proxy, through } = await setUp()
   let unanswered = 0
   proxy.plan((request) => (isBulk(request) && unanswered++ < 2 ? silence : undefined))
@@ -146,7 +146,7 @@ test.each([0, 0.5, 0.999])(
   },
 )
 
-test('a request that gets no answer does not cost the claims of the others', async () => {
+test('a request without an answer does not make other claims expire', async () => {
   const { db, proxy, through } = await setUp()
   const go = createLatch()
   let aborted = false

@@ -1,4 +1,4 @@
-/** Three workers, each at another node of a cluster, that reach for every document of one database. */
+/** Three workers at different nodes of a cluster that claim every document of one database. */
 import { onTestFinished } from 'vitest'
 import { createCouch } from '../../../sidecar/couch/client.ts'
 import type { Control } from '../../../sidecar/docstate/control.ts'
@@ -10,21 +10,21 @@ import { untilSettled, watchClaims, type WatchedClaims } from './watched-claims.
 
 export interface RaceOptions {
   readonly cluster: CouchCluster
-  /** Of the node that each worker talks to. */
+  /** The index of the node of each worker. */
   readonly nodes: readonly number[]
   readonly register: (control: Control, worker: string) => void
 }
 
 export interface Race extends Pick<WatchedClaims, 'contested' | 'accepted'> {
-  /** Puts so many documents more, with these fields. */
+  /** Puts `count` more documents with these fields. */
   put(count: number, fields?: object): Promise<void>
-  /** How many documents there are. */
+  /** The number of documents so far. */
   count(): number
-  /** Resolves when every node shows all documents so, and none of them in conflict. */
+  /** Waits until every node shows all documents with these fields and without conflicts. */
   settled(expected: object): Promise<void>
 }
 
-/** Few at a time are claimed by all workers at the same time. */
+/** A small batch makes all workers claim the same documents at the same time. */
 const TOGETHER = 10
 
 export async function startRace({ cluster, nodes, register }: RaceOptions): Promise<Race> {
@@ -39,7 +39,7 @@ export async function startRace({ cluster, nodes, register }: RaceOptions): Prom
   for (const [i, node] of nodes.entries()) {
     const worker = `worker-${i}`
     const db = createTestCouch({ url: cluster.nodes[node]!.url }).db(name)
-    await eventually(() => db.info()) // the other nodes learn of a new database in a moment
+    await eventually(() => db.info()) // the other nodes see a new database after a moment
     await startRig(watched(db, worker), (control) => register(control, worker), { worker })
   }
   return {

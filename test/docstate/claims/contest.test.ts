@@ -1,4 +1,4 @@
-/** Claims that a cluster stored below its quorum, one case at a time; `cluster.test.ts` has them by the hundred. */
+/** Claims stored below the quorum, one case at a time. `contested.cluster.test.ts` makes hundreds of them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { Database } from '../../../sidecar/couch/database.ts'
@@ -14,7 +14,7 @@ import { accepted, acceptedOf, answer } from './accepted.ts'
 const isBulk = (request: SeenRequest) => request.path.endsWith('/_bulk_docs')
 const OURS = '8'.repeat(32)
 
-/** Written as by replication: beside what there is. */
+/** Writes a conflicting revision, as replication does. */
 const branch = (db: Database, doc: object, parent: StoredDoc, hash: string) => {
   const generation = parseInt(parent._rev) + 1
   const ids = [hash, parent._rev.slice(parent._rev.indexOf('-') + 1)]
@@ -29,7 +29,7 @@ const claimOf = (base: StoredDoc) => ({
 })
 
 /**
- * A worker whose first claim is stored below the quorum, as revision 2-888…, while another worker's stands beside it
+ * Starts a worker whose first claim is stored below the quorum as revision 2-888…, beside another worker's claim
  * with this hash.
  */
 async function contest(theirs: string, leaseMs = 30_000) {
@@ -62,7 +62,7 @@ async function contest(theirs: string, leaseMs = 30_000) {
 const livingOf = async (db: Database) =>
   (await db.leaves('o')).filter(({ _deleted }) => !_deleted).map(({ _rev }) => _rev)
 
-test('a cluster that stores every claim below its quorum runs nothing, and is not written to without end', async () => {
+test('a worker runs nothing and stops writing if every claim is stored below the quorum', async () => {
   const db = await freshDb('contest')
   const proxy = await startFaultyProxy()
   let ran = 0
@@ -83,13 +83,13 @@ test('a cluster that stores every claim below its quorum runs nothing, and is no
   expect(ran).toBe(1)
 })
 
-test('of two claims below the quorum the one that CouchDB would not show is taken out at once', async () => {
+test('the losing revision of two claims below the quorum is removed at once', async () => {
   const { db, ran } = await contest('f'.repeat(32))
   await eventually(async () => expect(await livingOf(db)).toEqual([`2-${'f'.repeat(32)}`]))
   expect(ran).toEqual([])
 })
 
-test('the one that CouchDB shows waits, and goes when the other turns out to have won', async () => {
+test('the winning revision of two claims waits, and is removed if the other worker saved a result', async () => {
   const { db, ran, theirs } = await contest('0'.repeat(32))
   await sleep(1000)
   expect(await livingOf(db)).toHaveLength(2)
@@ -98,7 +98,7 @@ test('the one that CouchDB shows waits, and goes when the other turns out to hav
   expect(ran).toEqual([])
 })
 
-test('it has won when the other was taken back, and runs once', async () => {
+test('a waiting claim wins if the other claim is released, and its handler runs once', async () => {
   const { db, ran, theirs } = await contest('0'.repeat(32))
   const yielded = { ...claimOf(theirs), yielded: true }
   await branch(db, { _deleted: true, state: 'paid', docstate: yielded }, theirs, '1'.repeat(32))
@@ -107,7 +107,7 @@ test('it has won when the other was taken back, and runs once', async () => {
   expect(await db.get('o', { conflicts: true })).not.toHaveProperty('_conflicts')
 })
 
-test('it goes when the other worker’s handler deleted the document', async () => {
+test('a waiting claim is removed if the other worker’s handler deleted the document', async () => {
   const { db, ran, theirs } = await contest('0'.repeat(32))
   await branch(db, { _deleted: true }, theirs, '1'.repeat(32))
   await eventually(async () => expect(await livingOf(db)).toEqual([]))
@@ -126,7 +126,7 @@ thoroughTest(
   },
 )
 
-test('documents without a quorum hold up none that has one', async () => {
+test('documents without a quorum do not delay documents with a quorum', async () => {
   const db = await freshDb('contest')
   const proxy = await startFaultyProxy()
   await startRig(
@@ -136,23 +136,23 @@ test('documents without a quorum hold up none that has one', async () => {
   )
   proxy.plan((request) => (isBulk(request) ? acceptedOf((id) => id.startsWith('bad')) : undefined))
   await db.put({ _id: 'first', type: 'order', state: 'paid' })
-  await eventually(async () => expect(await stateOf(db, 'first')).toBe('invoiced')) // claims run ahead now
+  await eventually(async () => expect(await stateOf(db, 'first')).toBe('invoiced')) // from now on, documents are claimed ahead
   await db.bulk(Array.from({ length: 120 }, (_, i) => JSON.stringify({ _id: `bad${i}`, type: 'order', state: 'paid' })))
   await eventually(async () => expect(docstateIn(await db.get('bad99'))?.claim).toBeDefined())
   await db.put({ _id: 'good', type: 'order', state: 'paid' })
-  await eventually(async () => expect(await stateOf(db, 'good')).toBe('invoiced')) // not ever, if it had to wait for them
+  await eventually(async () => expect(await stateOf(db, 'good')).toBe('invoiced')) // would never happen if it waited for the bad documents
 })
 
-test('it has not won when a resolver took the other out: that one may have run', async () => {
+test('a waiting claim does not win if a merge removed the other, whose handler may have run', async () => {
   const { db, ran, theirs } = await contest('0'.repeat(32))
   const leaf = (await db.leaves('o')).find(({ _rev }) => _rev === theirs._rev)!
   await db.merge(takingOut([leaf], [], 'merged'))
   await sleep(3000)
   expect(ran).toEqual([])
-  expect(await livingOf(db)).toEqual([`2-${OURS}`]) // nothing else is there: it must not go
+  expect(await livingOf(db)).toEqual([`2-${OURS}`]) // the only leaf must not be removed
 })
 
-test('a claim that won and died is not run by the worker that waits beside it', async () => {
+test('a waiting worker does not run a document whose winning claim belongs to a dead worker', async () => {
   const db = await freshDb('contest')
   const proxy = await startFaultyProxy()
   const through = createTestCouch({ url: proxy.url }).db(db.name)

@@ -6,7 +6,7 @@ import { eventually } from '../../support/eventually.ts'
 import { amount, thoroughTest } from '../../support/thorough.ts'
 import { startRace, type Race } from './cluster-race.ts'
 
-/** Counts what each document's handler has done. */
+/** Counts the runs of the handler for each document. */
 function countEffects() {
   const effects = new Map<string, number>()
   const register = (control: Control) =>
@@ -17,7 +17,7 @@ function countEffects() {
   return { effects, register }
 }
 
-/** Kills one node; it comes back when told, and at the end of the test anyway. */
+/** Kills one node. Returns a function that restarts it, which also runs at the end of the test. */
 async function killNode(cluster: CouchCluster): Promise<() => Promise<void>> {
   const node = cluster.nodes[2]!
   let back: Promise<void> | undefined
@@ -27,7 +27,7 @@ async function killNode(cluster: CouchCluster): Promise<() => Promise<void>> {
   return bringBack
 }
 
-/** Until enough were contested, and all that were put are done. */
+/** Puts documents until enough claims were contested, and waits until all documents are handled. */
 async function putUntilContested(race: Race, effects: Map<string, number>): Promise<void> {
   while (race.contested() < CONTESTED || race.accepted() < BELOW_QUORUM) {
     expect(race.count(), 'documents, and too few claims met').toBeLessThan(3000)
@@ -38,7 +38,7 @@ async function putUntilContested(race: Race, effects: Map<string, number>): Prom
 }
 
 const CONTESTED = amount(20, 300)
-/** Of so many claims at least nobody knew at once whose the document was. */
+/** The test needs at least this many claims below the quorum. */
 const BELOW_QUORUM = amount(4, 30)
 const MANY = amount(20, 200)
 const timeout = 240_000

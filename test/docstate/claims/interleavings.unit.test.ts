@@ -1,6 +1,6 @@
 /**
- * At most one run: two workers and three copies of a document, and any order in which their messages arrive, with lost
- * answers and copies that are not reached. The engine is the real one; the cluster is `three-copies.ts`.
+ * Checks that a handler runs at most once with two workers, three copies of a document, any order of messages, lost
+ * answers and unreachable copies. The engine is the real one. The cluster is `three-copies.ts`.
  */
 import fc from 'fast-check'
 import pino, { type Logger } from 'pino'
@@ -18,7 +18,7 @@ import { docstateIn } from '../rig.ts'
 import { createThreeCopies, type Fate, type ThreeCopies, type Travel } from './three-copies.ts'
 
 const LEASE_MS = 30_000
-/** At everything, by each worker, a lease or more apart. */
+/** The number of times each worker reads the document, two leases apart. */
 const LOOKS = 20
 const RUNS = amount(300, 5000)
 
@@ -26,17 +26,17 @@ const outcome: fc.Arbitrary<Fate> = fc.record({
   answered: fc.oneof({ weight: 5, arbitrary: fc.constant(true) }, fc.constant(false)),
   unreached: fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, fc.nat(2)),
 })
-/** At which copies a client's document is made, with which body. */
+/** The copies at which a client creates the document, each with its body. */
 const making = fc.array(fc.record({ copy: fc.nat(2), by: fc.nat(1) }), { minLength: 1, maxLength: 3 })
 
-/** Each worker has its own: a sleep ends when it is told to, and so much later it is then. */
+/** Creates a clock for one worker. A sleep ends when the scheduler decides, and then advances the clock. */
 function createClock(travel: Travel): Clock & { ticks(): number; turn(ms: number): void } {
   let now = 0
   return {
     now: () => Date.UTC(2030, 0, 1) + now,
     ticks: () => now,
     async sleep(ms, signal) {
-      if (ms > 2 * LEASE_MS) await aborted(signal) // a handler's time, after which it may run again
+      if (ms > 2 * LEASE_MS) await aborted(signal) // the timeout of a handler, after which another attempt may run
       await travel('time passes')
       signal.throwIfAborted()
       now += ms
@@ -59,7 +59,7 @@ interface WorkerOptions {
   readonly stop: AbortSignal
 }
 
-/** A worker whose handler counts its runs; `look` shows it a document. */
+/** Starts a worker whose handler counts its runs. */
 function startWorker({ database, worker, travel, log, onRun, stop }: WorkerOptions) {
   const control = createControl<Machines>({})
   control.unsafe('order', 'paid', async (doc) => {
@@ -87,17 +87,17 @@ const look = ({ dispatch }: Worker, copies: ThreeCopies, copy: number) => {
   if (doc) dispatch.offer(doc, 100, () => undefined)
 }
 
-/** Lets messages arrive until there are none. */
+/** Delivers messages until none is left. */
 async function untilQuiet(scheduler: fc.Scheduler): Promise<void> {
   for (let idle = 0; idle < 3; idle++) {
-    await new Promise(setImmediate) // all that is to be sent now has been sent
+    await new Promise(setImmediate) // waits until all pending messages are sent
     if (scheduler.count() === 0) continue
     idle = -1
     await scheduler.waitOne()
   }
 }
 
-test('in no order of messages, and with no lost answer, does a handler run twice', async () => {
+test('a handler runs at most once for any order of messages and any lost answers', async () => {
   const seen = { once: 0, parked: 0 }
   const runsOnce = async (scheduler: fc.Scheduler, makings: { copy: number; by: number }[], fates: Fate[]) => {
     const stop = new AbortController()

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { Semaphore } from '../../../sidecar/core/semaphore.ts'
-import { createAskHeld } from '../../../sidecar/docstate/claims/ask-held.ts'
+import { createReadHeld } from '../../../sidecar/docstate/claims/read-held.ts'
 import { createLatch } from '../rig.ts'
 
-test('what is held for certain is asked about first, and never so much of one database that no turn is left', async () => {
+test('certain claims are read first, and one database never takes all turns', async () => {
   const { signal } = new AbortController()
   const [turns, answer] = [new Semaphore(() => 6), createLatch()]
-  const [silent, other] = [1, 2].map(() => createAskHeld({ turns, timeoutMs: 1000, signal }))
+  const [silent, other] = [1, 2].map(() => createReadHeld({ turns, timeoutMs: 1000, signal }))
   const asked: string[] = []
   const about = (what: string) => async () => {
     asked.push(what)
@@ -25,10 +25,10 @@ test('what is held for certain is asked about first, and never so much of one da
   expect(asked.slice(4)).toEqual(['held', 'perhaps 5'])
 })
 
-test('whoever waits is told when it is over, and takes no turn with it', async () => {
+test('an abort rejects waiting requests and releases their turns', async () => {
   const over = new AbortController()
   const turns = new Semaphore(() => 1)
-  const ask = createAskHeld({ turns, timeoutMs: 1000, signal: over.signal })
+  const ask = createReadHeld({ turns, timeoutMs: 1000, signal: over.signal })
   await turns.enter()
   const waiting = [1, 2, 3, 4, 5].map(() =>
     ask(() => Promise.resolve('asked')).catch((thrown: Error) => thrown.message),

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { compareRevs } from '../../../sidecar/couch/documents.ts'
 import { judgeClaim, judgeOutcome, takingOut } from '../../../sidecar/docstate/claims/rivals.ts'
 
-/** The leaf at the end of this way, the last revision first, a letter for each. */
+/** Creates the leaf of a path with one letter per revision, last revision first. */
 const leaf = (way: string, fields: object = {}) => ({
   ...{ _id: 'o', _rev: `${way.length}-${way[0]}`, _revisions: { start: way.length, ids: [...way] } },
   ...{ type: 'order', state: 'paid', ...fields },
@@ -19,42 +19,42 @@ test('revisions are ordered as CouchDB orders them', () => {
 })
 
 test.each([
-  ['nobody is beside it', [], 'alone'],
-  ['others were taken back', [yielded('xba'), yielded('xca')], 'alone'],
+  ['it has no rival', [], 'alone'],
+  ['its rivals were released', [yielded('xba'), yielded('xca')], 'alone'],
   ['a conflict is older than it', [leaf('z'), leaf('zy')], 'alone'],
   ['claims come before it', [claimed('ba'), claimed('ca')], 'wait'],
   ['a claim comes after it', [claimed('ba'), claimed('ea')], 'yield'],
   ['a claim before it is renewed', [claimed('bba')], 'yield'],
-  ['another has gone on', [leaf('ba', { state: 'invoiced' })], 'yield'],
+  ['another worker saved a result', [leaf('ba', { state: 'invoiced' })], 'yield'],
   ['another worker deleted the document', [leaf('xba', { _deleted: true })], 'yield'],
-  ['another was merged, so that it may have won, and nothing else stays', [merged('xba')], 'wait'],
-  ['another was merged into what stays', [merged('xba'), leaf('yca')], 'yield'],
-  ['what a client wrote as a claim is an edit', [leaf('ba', { docstate: { state: 'paid', claim: {} } })], 'yield'],
-])('of a claim: %s', (_, others, verdict) => {
+  ['a merged claim may have won and no other leaf is left', [merged('xba')], 'wait'],
+  ['another claim was merged into a remaining leaf', [merged('xba'), leaf('yca')], 'yield'],
+  ['a client wrote an invalid claim', [leaf('ba', { docstate: { state: 'paid', claim: {} } })], 'yield'],
+])('a claim is judged by its rivals: %s', (_, others, verdict) => {
   const ours = claimed('da')
   expect(judgeClaim(ours, '1-a', [ours, ...others])).toBe(verdict)
 })
 
-test('claims that all see each other never all leave', () => {
+test('claims that all see each other never all yield', () => {
   const all = [claimed('ba'), claimed('ca'), claimed('da')]
   expect(all.map((ours) => judgeClaim(ours, '1-a', all))).toEqual(['yield', 'yield', 'wait'])
 })
 
-test('a leaf that was merged is told from one that its own worker took back', () => {
+test('a merged leaf differs from a leaf that its own worker released', () => {
   const [taken, mergedOne] = [takingOut([claimed('ba')], []), takingOut([claimed('ba')], [], 'merged')]
   expect(taken[0]).toMatchObject({ _deleted: true, docstate: { yielded: true } })
   expect(mergedOne[0]).toMatchObject({ _deleted: true, docstate: { merged: true } })
   expect(mergedOne[0]!.docstate).not.toHaveProperty('yielded')
-  expect(taken[0]!._rev).not.toBe(mergedOne[0]!._rev) // one revision never has two bodies
+  expect(taken[0]!._rev).not.toBe(mergedOne[0]!._rev) // different bodies need different revisions
 })
 
-test('of outcomes below the quorum the last stays, and takes out those that say the same', () => {
+test('the last revision of two equal outcomes below the quorum stays and removes the other', () => {
   const [first, last] = [leaf('ba', { state: 'invoiced' }), leaf('ca', { state: 'invoiced', by: 'another' })]
   expect(judgeOutcome(first, base, [first, last])).toEqual([first])
   expect(judgeOutcome(last, base, [first, last])).toEqual([first])
 })
 
-test('an outcome below the quorum gives way to what a client wrote, and leaves another outcome alone', () => {
+test('an outcome below the quorum yields to a client’s edit and keeps a different outcome', () => {
   const ours = leaf('ca', { state: 'invoiced' })
   expect(judgeOutcome(ours, base, [ours, leaf('ba', { note: 'corrected' })])).toEqual([ours])
   expect(judgeOutcome(ours, base, [ours, leaf('ba', { state: 'refunded' })])).toEqual([])

@@ -1,7 +1,7 @@
 /**
- * A document as a cluster of three nodes keeps it, each message of which arrives when it is told to: every copy takes the
- * first write upon a revision that it sees, two that agree are the quorum (201), fewer are a 202 (CouchDB's
- * `fabric_doc_update`). In the place of a real cluster, where no test can choose the order.
+ * Simulates one document in a cluster of three nodes. The test decides when each message arrives. Every copy accepts the
+ * first write to a revision. Two equal results are the quorum (201), and fewer give a 202 (CouchDB's
+ * `fabric_doc_update`). It replaces a real cluster, where no test can choose the order.
  */
 import { createHash } from 'node:crypto'
 import type { Database } from '../../../sidecar/couch/database.ts'
@@ -12,15 +12,15 @@ import { compareRevs } from '../../../sidecar/couch/documents.ts'
 const COPIES = [0, 1, 2] as const
 const QUORUM = 2
 
-/** Of one copy: each revision, with those that it came of. */
+/** The revisions of one copy, each with its ancestors. */
 type Tree = ReadonlyMap<string, Leaf>
 
-/** Resolves when the message that is called so arrives. */
+/** Resolves when the message with this name arrives. */
 export type Travel = (message: string) => Promise<unknown>
 
 export interface ThreeCopiesOptions {
   readonly travel: Travel
-  /** Of each request: whether its answer arrives, and which copies it does not reach. */
+  /** The fate of each request: whether its answer arrives, and which copy it does not reach. */
   readonly outcome: () => Fate
 }
 
@@ -30,15 +30,15 @@ export interface Fate {
 }
 
 export interface ThreeCopies {
-  /** Made at one copy: a client's document. */
+  /** Creates a client's document at one copy. */
   make(copy: number, doc: Doc): void
-  /** As a worker asks for it, by this name in the messages. */
+  /** The database as this worker sees it. Message names contain the worker. */
   database(worker: string): Database
-  /** What the feed of this copy shows: the winner, with the names of the others. */
+  /** The winning revision in the feed of this copy, with the names of its conflicts. */
   shown(copy: number): StoredDoc | undefined
-  /** What is left when all copies know all: all that is not deleted. */
+  /** The leaves that are not deleted once all copies are in sync. */
   living(): readonly StoredDoc[]
-  /** Called when a copy has something new. */
+  /** Called when a copy gets a new revision. */
   onNews: (copy: number) => void
 }
 
@@ -55,7 +55,7 @@ export function createThreeCopies({ travel, outcome }: ThreeCopiesOptions): Thre
     }
   }
 
-  /** What one copy says to a write upon the revision that it names: the new revision, or nothing. */
+  /** Writes to one copy. Returns the new revision, or undefined if the parent is no leaf. */
   function edit(copy: number, doc: StoredDoc): string | undefined {
     const parent = leavesOf(trees[copy]!).find(({ _rev }) => _rev === doc._rev)
     if (!parent) return undefined
@@ -64,7 +64,7 @@ export function createThreeCopies({ travel, outcome }: ThreeCopiesOptions): Thre
     return leaf._rev
   }
 
-  /** Asks each copy that can be reached; resolves when enough have answered. Throws where the answer is lost. */
+  /** Sends a request to each reachable copy and resolves after enough answers. Throws if the answer is lost. */
   async function ask<T>(
     what: string,
     question: (copy: number) => T,
@@ -152,7 +152,7 @@ function childOf(parent: Leaf | undefined, { _rev, _revisions, _conflicts, ...do
 
 const merged = (trees: readonly Tree[]): Tree => new Map(trees.flatMap((tree) => [...tree]))
 
-/** Those that nothing came of. */
+/** The revisions without a child. */
 function leavesOf(tree: Tree): Leaf[] {
   const all = [...tree.values()]
   const parents = new Set(

@@ -1,4 +1,4 @@
-/** What several workers claim at the nodes of a cluster, and what these show in the end. */
+/** Counts the claims of several workers in a cluster, and checks the final documents at each node. */
 import { expect } from 'vitest'
 import type { Couch } from '../../../sidecar/couch/client.ts'
 import type { Database } from '../../../sidecar/couch/database.ts'
@@ -8,11 +8,11 @@ import { docstateIn } from '../rig.ts'
 import { answerOf } from '../../support/answers.ts'
 
 export interface WatchedClaims {
-  /** Notes which worker claims what there. */
+  /** Wraps a database and records the claims of this worker. */
   readonly watched: (db: Database, worker: string) => Database
-  /** How many documents more than one worker tried to claim. */
+  /** The number of documents that more than one worker tried to claim. */
   readonly contested: () => number
-  /** How many claims were stored below the quorum. */
+  /** The number of claims stored below the quorum. */
   readonly accepted: () => number
 }
 
@@ -38,7 +38,7 @@ export function watchClaims(): WatchedClaims {
   }
 }
 
-/** Resolves when every node shows all documents so (their ids begin with `o`), and none of them in conflict. */
+/** Waits until every node shows all documents (ids from `o`) with these fields and without conflicts. */
 export async function untilSettled(admins: readonly Couch[], db: string, count: number, expected: object) {
   for (const admin of admins) {
     const query = { include_docs: true, conflicts: true, startkey: 'o', endkey: 'p' }
@@ -48,7 +48,7 @@ export async function untilSettled(admins: readonly Couch[], db: string, count: 
         const docs = (await list()).rows.map(({ doc }) => doc)
         expect(docs).toHaveLength(count)
         for (const doc of docs) expect(doc).toMatchObject(expected)
-        // The list is that of one copy of each; what several together know of a document is asked for one by one.
+        // The list reads one copy of each document, so each document is also read from several copies.
         const one = (id: string) => admin.db(db).get(id, { conflicts: true })
         const whole = await Promise.all(docs.map(({ _id }) => one(_id)))
         for (const doc of [...docs, ...whole]) expect(doc).not.toHaveProperty('_conflicts')

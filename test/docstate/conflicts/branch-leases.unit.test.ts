@@ -5,7 +5,7 @@ const claimed = (_rev: string, token: string, claim: object = { worker: 'w', tok
   ...{ _id: 'o', _rev, type: 'order', state: 'paid', docstate: { state: 'paid', claim } },
 })
 
-test('the last claim of all branches counts, and one that is renewed lives', () => {
+test('the latest lease of all branches counts, and a renewal extends it', () => {
   let now = 0
   const leases = new BranchLeases(() => now)
   const [a, b] = [claimed('2-a', 'a'), claimed('2-b', 'b')]
@@ -18,14 +18,14 @@ test('the last claim of all branches counts, and one that is renewed lives', () 
   expect(leases.remaining('o', [claimed('3-a', 'a'), b])).toBe(0)
 })
 
-test('what a client wrote as a claim is none', () => {
+test('an invalid claim written by a client is ignored', () => {
   const leases = new BranchLeases(() => 0)
   const live = claimed('2-a', 'a')
   expect(leases.remaining('o', [claimed('2-b', '', {}), live])).toBe(2000)
   expect(leases.remaining('o', [claimed('2-b', '', {})])).toBe(0)
 })
 
-test('documents that nobody asks about any more are forgotten', () => {
+test('leases of documents that are no longer read are forgotten', () => {
   let now = 0
   const leases = new BranchLeases(() => now)
   for (let i = 0; i < 1000; i++) leases.remaining(`o${i}`, [claimed('2-a', 'a')])

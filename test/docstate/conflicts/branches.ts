@@ -1,4 +1,4 @@
-/** Branches beside the history that the sidecar writes, for tests of conflicts. */
+/** Creates conflicting branches for the tests of conflicts. */
 import { expect } from 'vitest'
 import type { Database } from '../../../sidecar/couch/database.ts'
 import type { Doc, StoredDoc } from '../../../sidecar/couch/documents.ts'
@@ -7,7 +7,7 @@ import { createTestCouch } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 import { answerOf } from '../../support/answers.ts'
 
-/** Writes as a replicator does: so many revisions of a device's own upon the first, the last with this body. */
+/** Adds `length` revisions of a device after the first one, as a replicator does. The last one has this body. */
 export async function replicate(db: Database, first: string, length: number, doc: Doc, hash = 'd'): Promise<string> {
   const [number, root] = [parseInt(first), first.slice(first.indexOf('-') + 1)]
   const own = Array.from({ length }, (_, i) => `${hash.repeat(31)}${(length - i).toString(16)}`)

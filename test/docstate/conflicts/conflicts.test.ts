@@ -1,4 +1,4 @@
-/** What replication brings: revisions that were written elsewhere while the sidecar moved the state. */
+/** Conflicts from replication: revisions written elsewhere while the sidecar changed the state. */
 import type { Database } from '../../../sidecar/couch/database.ts'
 import { expect, test } from 'vitest'
 import type { Doc, StoredDoc } from '../../../sidecar/couch/documents.ts'
@@ -24,7 +24,7 @@ test.each([
   expect(rig.engine.health().conflicts).toBe(1)
 })
 
-test('a branch that comes while the handler runs waits for its end, and nobody begins with it', async () => {
+test('a branch that arrives during a handler waits for its end, and no other worker starts the document', async () => {
   const db = await freshDb('conflicts')
   const [began, go] = [createLatch(), createLatch()]
   const runs: string[] = []
@@ -43,14 +43,14 @@ test('a branch that comes while the handler runs waits for its end, and nobody b
   await began.opened
   await startRig(db, invoice(runs), { worker: 'second', leaseMs: 2000 })
   await replicate(db, first, 6, { ...paid, note: 'ring twice' })
-  await new Promise((resolve) => setTimeout(resolve, 5000)) // claims are renewed, and nobody takes over
+  await new Promise((resolve) => setTimeout(resolve, 9000)) // claims are renewed, and no worker takes over
   expect(runs).toEqual(['o'])
   go.open()
   await expectSettled(db, { state: 'invoiced', number: 42, note: 'ring twice' })
   expect(runs).toEqual(['o'])
 })
 
-test('a conflict that came while no sidecar ran is settled before a handler begins', async () => {
+test('a conflict that arrived while no sidecar ran is resolved before a handler starts', async () => {
   const db = await freshDb('conflicts')
   const first = await db.put(paid)
   await db.put({ ...paid, _rev: first, state: 'invoiced', number: 42 })
@@ -61,7 +61,7 @@ test('a conflict that came while no sidecar ran is settled before a handler begi
   expect(runs).toEqual([])
 })
 
-test('where neither branch made a transition the edits of both are kept, and the handler runs once', async () => {
+test('if no branch made a transition, the edits of all branches are kept and the handler runs once', async () => {
   const db = await freshDb('conflicts')
   const first = await db.put(paid)
   await db.put({ ...paid, _rev: first, address: 'Baker Street' })
@@ -73,7 +73,7 @@ test('where neither branch made a transition the edits of both are kept, and the
   expect(runs).toEqual(['o'])
 })
 
-test('of two transitions the one counts that the machine puts later', async () => {
+test('the transition that comes later in the machine wins over the other', async () => {
   const db = await freshDb('conflicts')
   const machines = {
     order: {
@@ -93,7 +93,7 @@ test('of two transitions the one counts that the machine puts later', async () =
   await expectSettled(db, { state: 'cancelled', number: 42 })
 })
 
-test('a resolver of one’s own gets both branches and where they began; one that throws falls back', async () => {
+test('a custom resolver gets both branches and their ancestor, and the default applies if it throws', async () => {
   const db = await freshDb('conflicts')
   const seen: object[] = []
   await startRig(db, (control) => {
@@ -113,7 +113,7 @@ test('a resolver of one’s own gets both branches and where they began; one tha
   expect(seen).toContainEqual(['invoiced', 'ring', 'Ann'])
 })
 
-test('several workers come to one outcome, and make no conflict of their own', async () => {
+test('several workers merge to the same result and create no new conflict', async () => {
   const db = await freshDb('conflicts')
   const runs: string[] = []
   for (const worker of ['a', 'b', 'c']) await startRig(db, invoice(runs), { worker })
@@ -129,7 +129,7 @@ test('several workers come to one outcome, and make no conflict of their own', a
   expect(runs.sort()).toEqual([...ids].sort())
 })
 
-test('types that nobody handles are left alone', async () => {
+test('the sidecar does not change conflicts of types without a handler', async () => {
   const db = await freshDb('conflicts')
   const { engine } = await startRig(db, invoice([]))
   const first = await db.put({ _id: 'o', type: 'letter', text: 'a' })
@@ -141,7 +141,7 @@ test('types that nobody handles are left alone', async () => {
   expect(engine.health().conflicts).toBe(0)
 })
 
-test('a dead claim beside what came of its entry goes, also where their beginning was compacted away', async () => {
+test('a dead claim beside its result is removed, also if their ancestor was compacted', async () => {
   const db = await freshDb('conflicts')
   const leaf = (way: string, fields: object) => {
     const ids = [...way].map((letter) => letter.repeat(32))
@@ -162,7 +162,7 @@ test('a dead claim beside what came of its entry goes, also where their beginnin
   expect(runs).toEqual([])
 })
 
-/** One of those that came before what is there now. */
+/** Returns the latest earlier revision that matches. */
 async function revisionOf(db: Database, isIt: (doc: { docstate?: Docstate }) => boolean): Promise<StoredDoc> {
   const { start, ids } = (await db.find('o', { revs: true }))!._revisions as { start: number; ids: string[] }
   const revisions = await Promise.all(ids.map((id, i) => db.find('o', { rev: `${start - i}-${id}` })))
@@ -177,7 +177,7 @@ const failedOnce = (runs: string[]) => ({
   options: { backoff: { baseMs: 500, capMs: 500 } },
 })
 
-test('what is handled stays handled, although a device kept what was true before, and edited it more often', async () => {
+test('a handled document stays handled beside a longer branch from an earlier revision', async () => {
   const db = await freshDb('conflicts')
   const runs: string[] = []
   const { handler, options } = failedOnce(runs)
@@ -192,7 +192,7 @@ test('what is handled stays handled, although a device kept what was true before
 })
 
 test.each([1, 3])(
-  'what is parked stays parked beside %i edits of a device that kept an earlier try',
+  'a parked document stays parked beside %i edits of a device from an earlier attempt',
   async (length) => {
     const db = await freshDb('conflicts')
     const at = new Date(0).toISOString()
@@ -211,7 +211,7 @@ test.each([1, 3])(
   },
 )
 
-test('a claim that is none does not hide one that lives', async () => {
+test('an invalid claim does not hide a live claim', async () => {
   const db = await freshDb('conflicts')
   const [began, go] = [createLatch(), createLatch()]
   const runs: string[] = []

@@ -16,8 +16,8 @@ test.each([
   ['removed by ours', {}, { a: 1 }, { a: 1 }, {}],
   ['nested', { a: { b: 1, c: 1 } }, { a: { b: 2, c: 1 } }, { a: { b: 1, c: 1 } }, { a: { b: 2, c: 1 } }],
   ['of the state', { state: 'x', error: 1 }, { state: 'y', docstate: {} }, {}, { state: 'x', error: 1 }],
-  ['differing, where the beginning is unknown', { a: 1, b: 1 }, { a: 2, c: 1 }, undefined, { a: 2, b: 1, c: 1 }],
-])('a field %s', (_, ours, theirs, base, merged) => {
+  ['that differs without a known common ancestor', { a: 1, b: 1 }, { a: 2, c: 1 }, undefined, { a: 2, b: 1, c: 1 }],
+])('mergeFields merges a field %s', (_, ours, theirs, base, merged) => {
   const conflict = { ours: doc(ours), theirs: doc({ ...theirs, _rev: '2-b' }), base: base && doc(base) }
   expect(mergeFields(conflict)).toEqual(doc(merged))
 })
@@ -31,18 +31,18 @@ const machine = {
 } as const
 
 test.each([
-  ['invoiced', 'paid', 'paid', true, 'the other made none'],
-  ['paid', 'late', 'paid', false, 'the other made none'],
+  ['invoiced', 'paid', 'paid', true, 'the other branch made no transition'],
+  ['paid', 'late', 'paid', false, 'the other branch made no transition'],
   ['cancelled', 'invoiced', 'paid', true, 'it comes later'],
   ['archived', 'paid', 'late', true, 'it comes later'],
-])('%s counts before %s, which began as %s: %s, since %s', (a, b, base, first) => {
+])('state %s takes precedence over %s from ancestor %s: %s, because %s', (a, b, base, first) => {
   const compared = (one: object, other: object) =>
     Math.sign(compareTransitions(doc(one), doc(other), doc({ state: base }), machine))
   expect(compared({ state: a }, { state: b })).toBe(first ? -1 : 1)
   expect(compared({ state: b }, { state: a })).toBe(first ? 1 : -1)
 })
 
-test('where nothing else tells, the one with the engine’s field counts, then the one that CouchDB shows', () => {
+test('without other criteria, the branch with docstate wins, then the branch that CouchDB shows', () => {
   const claimed = doc({ state: 'paid', _rev: '2-a', docstate: { state: 'paid', claim: {} } })
   const edited = doc({ state: 'paid', _rev: '4-d' })
   expect(compareTransitions(claimed, edited, undefined)).toBeLessThan(0)
@@ -53,9 +53,9 @@ test('where nothing else tells, the one with the engine’s field counts, then t
 })
 
 test.each([
-  ['a claim that was given back', {}],
-  ['a try that failed', { attempts: 1, failure: { code: 'x', reason: '', at: '' }, retry_at: 'soon' }],
-])('where the beginning is unknown, %s does not count before what another worker has finished', (_, more) => {
+  ['a released claim', {}],
+  ['a failed attempt', { attempts: 1, failure: { code: 'x', reason: '', at: '' }, retry_at: 'soon' }],
+])('without a common ancestor, %s does not take precedence over a finished branch', (_, more) => {
   const waits = doc({ state: 'paid', _rev: '3-z', docstate: { state: 'paid', entry: '1-z', ...more } })
   const finished = doc({ state: 'invoiced', _rev: '3-a' })
   expect(compareTransitions(waits, finished, undefined)).toBeGreaterThan(0)
@@ -71,13 +71,13 @@ const failed = entry({ attempts: 1, failure: { code: 'x', reason: '', at: '' }, 
 test.each([
   ['changed on one branch', failed, entry({ handled: 'now' }), failed, entry({ handled: 'now' })],
   [
-    'changed on one branch, in other order',
+    'changed on one branch, with another order of fields',
     entry({ claim }),
     failed,
     { ...{ retry_at: 'soon' }, ...failed },
     entry({ claim }),
   ],
-  ['taken away on one branch: a new entry', undefined, failed, failed, undefined],
+  ['removed on one branch by a new entry', undefined, failed, failed, undefined],
   [
     'handled on both',
     entry({ handled: 'now', x: 1 }),
@@ -85,14 +85,26 @@ test.each([
     failed,
     entry({ handled: 'now', x: 1 }),
   ],
-  ['handled and parked', entry({ parked: {} }), entry({ handled: 'now' }), failed, entry({ handled: 'now' })],
-  ['parked and claimed', entry({ claim }), entry({ parked: {} }), undefined, entry({ parked: {} })],
-  ['claimed and failed', failed, entry({ claim }), undefined, entry({ claim })],
-  ['failed and given back', entry({}), failed, undefined, failed],
-  ['failed, and a claim that is none', failed, entry({ claim: {} }), undefined, failed],
-  ['unknown at the beginning, and on one branch', undefined, failed, undefined, failed],
-  ['one that says only what was merged', entry({ merges: ['2-x'] }), failed, entry({}), failed],
-])('of an entry in one state: %s', (_, ours, theirs, base, chosen) => {
+  [
+    'handled on one branch and parked on the other',
+    entry({ parked: {} }),
+    entry({ handled: 'now' }),
+    failed,
+    entry({ handled: 'now' }),
+  ],
+  [
+    'parked on one branch and claimed on the other',
+    entry({ claim }),
+    entry({ parked: {} }),
+    undefined,
+    entry({ parked: {} }),
+  ],
+  ['claimed on one branch and failed on the other', failed, entry({ claim }), undefined, entry({ claim })],
+  ['failed on one branch and released on the other', entry({}), failed, undefined, failed],
+  ['failed on one branch, with an invalid claim on the other', failed, entry({ claim: {} }), undefined, failed],
+  ['missing in the ancestor and on one branch', undefined, failed, undefined, failed],
+  ['with only merged revisions on one branch', entry({ merges: ['2-x'] }), failed, entry({}), failed],
+])('chooseDocstate chooses the docstate of an entry %s', (_, ours, theirs, base, chosen) => {
   const conflict = {
     ours: doc({ state: 'paid', docstate: ours }),
     theirs: doc({ state: 'paid', docstate: theirs }),
@@ -101,7 +113,7 @@ test.each([
   expect(chooseDocstate(conflict, 'paid')).toEqual(chosen)
 })
 
-test('the entry is that of the branch in whose state the document is, and effects of both branches are known', () => {
+test('the docstate comes from the branch with the merged state, with the done effects of both branches', () => {
   const [a, b] = [
     doc({ state: 'paid', docstate: failed }),
     doc({ state: 'sent', docstate: { state: 'sent', handled: 'x' } }),
@@ -119,13 +131,13 @@ const stubs = (...names: string[]): Stubs =>
 
 test.each([
   ['added on either side', stubs('a1'), stubs('b1'), stubs(), stubs('a1', 'b1')],
-  ['taken away by theirs', stubs('a1', 'b1'), stubs('a1'), stubs('a1', 'b1'), stubs('a1')],
-  ['taken away by ours', stubs('a1'), stubs('a1', 'b1'), stubs('a1', 'b1'), stubs('a1')],
-  ['taken away by ours and changed by theirs', stubs(), stubs('a2'), stubs('a1'), stubs('a2')],
+  ['removed by theirs', stubs('a1', 'b1'), stubs('a1'), stubs('a1', 'b1'), stubs('a1')],
+  ['removed by ours', stubs('a1'), stubs('a1', 'b1'), stubs('a1', 'b1'), stubs('a1')],
+  ['removed by ours and changed by theirs', stubs(), stubs('a2'), stubs('a1'), stubs('a2')],
   ['changed by ours', stubs('a2'), stubs('a1'), stubs('a1'), stubs('a2')],
-  ['changed by both, as fields', stubs('a2'), stubs('a3'), stubs('a1'), stubs('a3')],
-  ['there, where the beginning is unknown', stubs('a1', 'b1'), stubs('a2', 'c1'), undefined, stubs('a2', 'b1', 'c1')],
-])('an attachment %s', (_, ours, theirs, base, merged) => {
+  ['changed by both', stubs('a2'), stubs('a3'), stubs('a1'), stubs('a3')],
+  ['without a known common ancestor', stubs('a1', 'b1'), stubs('a2', 'c1'), undefined, stubs('a2', 'b1', 'c1')],
+])('mergeAttachments merges an attachment %s', (_, ours, theirs, base, merged) => {
   const has = (attachments: Stubs) => doc({ _attachments: attachments })
   expect(mergeAttachments({ ours: has(ours), theirs: has(theirs), base: base && has(base) })).toEqual(merged)
 })
@@ -134,12 +146,16 @@ test.each([
   ['nothing', undefined, 'expected a document, got undefined'],
   ['a promise', Promise.resolve(doc({ state: 'paid' })), 'expected a document, got a promise: a resolver is not async'],
   ['an array', [], 'expected a document, got an array'],
-  ['a thing', new Date(), 'expected a document, got Date'],
+  ['a class instance', new Date(), 'expected a document, got Date'],
   ['another type', doc({ type: 'letter', state: 'paid' }), 'expected type order, got letter'],
   ['no state', doc({ state: 7 }), 'expected a state, got number'],
-  ['no JSON', doc({ state: 'paid', n: 1n }), 'expected a document with JSON: Do not know how to serialize a BigInt'],
+  [
+    'a document without JSON',
+    doc({ state: 'paid', n: 1n }),
+    'expected a document with JSON: Do not know how to serialize a BigInt',
+  ],
   ['a document', doc({ state: 'paid' }), undefined],
-])('of what a resolver made: %s', (_, made, fault) => {
+])('checkMerged checks the result of a resolver: %s', (_, made, fault) => {
   expect(checkMerged(made, doc({ state: 'paid' }))).toBe(fault)
 })
 
@@ -152,7 +168,7 @@ const folded = (resolver?: Resolver, faults: unknown[] = []) => {
   return fold(ours, branches, { machine: undefined, resolver, onFault: (fault) => faults.push(fault) })
 }
 
-test('a resolver has no say about docstate, attachments and CouchDB’s own fields, and gets copies', () => {
+test('a resolver gets copies and cannot change docstate, attachments or CouchDB’s own fields', () => {
   const merged = folded(({ ours, theirs }) => {
     Object.assign(theirs, { note: 'changed in place' })
     return {
@@ -170,7 +186,7 @@ test('a resolver has no say about docstate, attachments and CouchDB’s own fiel
   expect(faults).toEqual(['expected a document, got null'])
 })
 
-test('a claim that is carried into a merged document is nobody’s, and stays so', () => {
+test('a claim in a merged document belongs to no worker, also after another merge', () => {
   const dead = doc({ _rev: '2-b', state: 'paid', docstate: entry({ claim }) })
   const edited = doc({ _rev: '3-c', state: 'paid', note: 'ring' })
   const options = { machine: undefined, resolver: undefined, onFault: () => undefined }
@@ -179,7 +195,7 @@ test('a claim that is carried into a merged document is nobody’s, and stays so
   expect(fold(merged, [{ leaf: edited, base: undefined }], options).docstate).toEqual(merged.docstate)
 })
 
-test('what a merged document names is in it, also when it went on; nobody names what comes after it', () => {
+test('a merged document contains the revisions it names and ignores names of later revisions', () => {
   const [first, second] = [doc({ _rev: '2-b', state: 'paid' }), doc({ _rev: '3-c', state: 'paid' })]
   const merged = naming(doc({ _rev: '4-d', state: 'paid' }), [second, first])
   expect(merged.docstate).toEqual({ state: 'paid', merges: ['2-b', '3-c'] })

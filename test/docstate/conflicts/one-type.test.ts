@@ -1,4 +1,4 @@
-/** Branches of other types, which a client may send beside any document: they take nothing away, and nothing of them stays. */
+/** Branches of other types, which a client may add to any document. The merge removes them completely. */
 import { expect, test } from 'vitest'
 import { defineMachines } from '../../../ddocs/machine.ts'
 import type { Database } from '../../../sidecar/couch/database.ts'
@@ -13,7 +13,7 @@ const machines = defineMachines({
   parcel: { packed: { create: 'client', next: { sent: 'client' } }, sent: {} },
 })
 
-/** A branch that was never one with the document. */
+/** Adds a branch without a common ancestor. */
 async function beside(db: Database, doc: Doc, length = 1): Promise<void> {
   const ids = Array.from({ length }, (_, at) => `${'e'.repeat(31)}${at.toString(16)}`)
   const _revisions = { start: length, ids }
@@ -25,8 +25,8 @@ test.each([
   ['of the app’s own, which CouchDB hides', { type: 'note', text: 'mine' }, 1],
   ['without any type', { text: 'mine' }, 9],
   ['of another machine', { type: 'parcel', state: 'packed', weight: 3 }, 9],
-  ['of another machine, in a state of it', { type: 'parcel', state: 'sent', weight: 3 }, 1],
-])('a branch %s is taken out, and the document stays what it is', async (_, branch, length) => {
+  ['of another machine in its last state', { type: 'parcel', state: 'sent', weight: 3 }, 1],
+])('the document keeps its type and fields when the sidecar removes a branch %s', async (_, branch, length) => {
   const db = await freshDb('one-type')
   const runs: string[] = []
   await startRig(db, invoice(runs), { machines })
@@ -39,7 +39,7 @@ test.each([
   expect(runs).toEqual(['o'])
 })
 
-test('what waits behind such a branch is handled', async () => {
+test('a document with a conflicting branch of another type is handled', async () => {
   const db = await freshDb('one-type')
   await db.put(paid)
   await beside(db, { type: 'note', text: 'mine' } as unknown as Doc, 5)
@@ -49,7 +49,7 @@ test('what waits behind such a branch is handled', async () => {
   expect(runs).toEqual(['o'])
 })
 
-test('conflicts of the app’s own documents are left alone', async () => {
+test('the sidecar does not change conflicts of the app’s own documents', async () => {
   const db = await freshDb('one-type')
   const { engine } = await startRig(db, invoice([]), { machines })
   const rev = await db.put({ _id: 'o', type: 'note', text: 'one' })

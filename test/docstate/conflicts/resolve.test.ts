@@ -1,4 +1,4 @@
-/** How branches are made one document: in two steps, with their attachments, and what stands in the way. */
+/** The merge of branches in two steps, with attachments, and the reasons why a merge fails. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import pino from 'pino'
 import { expect, test } from 'vitest'
@@ -16,7 +16,7 @@ import { docstateIn, startRig } from '../rig.ts'
 
 const text = (data: string) => ({ content_type: 'text/plain', data: Buffer.from(data).toString('base64') })
 
-/** The sidecar's branch, and beside it a longer one of a device. */
+/** Creates a document with the sidecar's branch and a longer branch of a device. */
 async function inConflict({ ours = {}, theirs = {} }: { ours?: object; theirs?: object } = {}) {
   const db = await freshDb('resolve')
   const first = await db.put(paid)
@@ -25,7 +25,7 @@ async function inConflict({ ours = {}, theirs = {} }: { ours?: object; theirs?: 
   return db
 }
 
-/** Of each attachment its text. */
+/** Returns the text of each attachment by name. */
 async function attachmentsIn(db: Database): Promise<Record<string, string>> {
   const { _attachments = {} } = await db.get<StoredDoc>('o', { attachments: true })
   const entries = Object.entries(_attachments as Record<string, { data: string }>)
@@ -34,7 +34,7 @@ async function attachmentsIn(db: Database): Promise<Record<string, string>> {
 
 const isTakingOut = ({ path, body }: SeenRequest) => path.endsWith('/_bulk_docs') && body.includes('"new_edits":false')
 
-/** Errors in the log, as they come. */
+/** Collects the errors of the log. */
 function createErrors() {
   const errors: { msg: string; why?: string; fault?: string }[] = []
   const write = (line: string) => void errors.push(JSON.parse(line) as { msg: string })
@@ -46,7 +46,7 @@ const NO_DELETION = {
   validate_doc_update: 'function (doc) { if (doc._deleted) throw({ forbidden: "no deletion" }) }',
 }
 
-test('attachments of both branches are in the merged document', async () => {
+test('the merged document has the attachments of both branches', async () => {
   const db = await inConflict({
     ours: { _attachments: { 'invoice.txt': text('42') } },
     theirs: { _attachments: { 'photo.txt': text('a photo') } },
@@ -56,7 +56,7 @@ test('attachments of both branches are in the merged document', async () => {
   expect(await attachmentsIn(db)).toEqual({ 'invoice.txt': '42', 'photo.txt': 'a photo' })
 })
 
-test('an attachment that one branch deleted goes, one that it changed is the new one', async () => {
+test('a merge keeps the deletion and the change of an attachment on one branch', async () => {
   const db = await freshDb('resolve')
   const first = await db.put({ ...paid, _attachments: { 'a.txt': text('a'), 'b.txt': text('b'), 'c.txt': text('c') } })
   const { _attachments } = await db.get('o')
@@ -76,7 +76,7 @@ test('an attachment that one branch deleted goes, one that it changed is the new
   expect(await attachmentsIn(db)).toEqual({ 'b.txt': 'B', 'c.txt': 'C' })
 })
 
-test('a branch with more attachments than can be moved stays, which is told once, and holds up nobody', async () => {
+test('a branch with too large attachments stays, is logged once and delays no other document', async () => {
   const { errors, log } = createErrors()
   const big = { content_type: 'image/png', data: Buffer.alloc(MOST_BYTES + 1, 7).toString('base64') }
   const db = await inConflict({ ours: { _attachments: { 'big.png': big } } })
@@ -102,8 +102,8 @@ test.each<[string, unknown]>([
   ['returns nothing', () => undefined],
   ['returns another type', () => ({ type: 'letter', state: 'paid' })],
   ['has a toJSON of text', ({ ours }: Conflict) => ({ ...ours, toJSON: () => 'text' })],
-  ['throws what cannot be looked at', () => throwHostile()],
-])('a resolver that %s does not count, which is told with the type', async (_, resolver) => {
+  ['throws an unreadable value', () => throwHostile()],
+])('the result of a resolver that %s is ignored and logged with the type', async (_, resolver) => {
   const { errors, log } = createErrors()
   const db = await inConflict()
   await startRig(
@@ -120,7 +120,7 @@ test.each<[string, unknown]>([
   ])
 })
 
-test('whoever finds only the first step done comes to the same end, whatever the resolver does', async () => {
+test('a worker that finds only the first step done finishes with the same result', async () => {
   const db = await inConflict({ ours: { name: 'by the sidecar' }, theirs: { name: 'by the device' } })
   const register = (control: Parameters<Parameters<typeof startRig>[1]>[0]) => {
     invoice([])(control)
@@ -138,7 +138,7 @@ test('whoever finds only the first step done comes to the same end, whatever the
   await expectSettled(db, { _rev: merged._rev, name: 'by the sidecar + by the device', state: 'invoiced' })
 })
 
-test('the names of what was merged go with the next write', async () => {
+test('the next write removes the names of the merged revisions', async () => {
   const db = await freshDb('resolve')
   const first = await db.put(paid)
   await db.put({ ...paid, _rev: first, name: 'Ann B.' })
@@ -148,7 +148,7 @@ test('the names of what was merged go with the next write', async () => {
   expect(await read(db)).not.toHaveProperty('docstate')
 })
 
-test('where deletions are refused the merge is written once, told once, and not counted', async () => {
+test('if deletions are refused, the merge is written once, logged once and not counted as resolved', async () => {
   const { errors, log } = createErrors()
   const db = await inConflict()
   await db.put(NO_DELETION)
@@ -168,7 +168,7 @@ test('where deletions are refused the merge is written once, told once, and not 
   expect(engine.counts.conflicts).toEqual({ resolved: 0, stuck: 1 })
 })
 
-test('a conflict is resolved by the worker that is responsible for it, and by another at its second look', async () => {
+test('the owner of a conflict resolves it, and another worker does so at its second resync', async () => {
   const db = await inConflict()
   const partOf = (responsible: boolean) => ({
     ...everything,

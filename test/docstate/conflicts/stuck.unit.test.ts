@@ -3,7 +3,7 @@ import { Stuck } from '../../../sidecar/docstate/waits.ts'
 
 const doc = (fields: object = {}) => ({ _id: 'o', _rev: '4-d', _conflicts: ['3-c', '2-b'], ...fields })
 
-test('what is stuck is news once, and left alone for longer each time', () => {
+test('a stuck conflict is reported once, and its delay grows with each attempt', () => {
   let now = 0
   const stuck = new Stuck(() => now)
   expect(stuck.remaining(doc())).toBe(0)
@@ -17,7 +17,7 @@ test('what is stuck is news once, and left alone for longer each time', () => {
   expect(stuck.remaining(doc())).toBe(3_600_000)
 })
 
-test('it is looked at again when it has changed, and forgotten when it is resolved', () => {
+test('a stuck conflict is retried at once after a change and forgotten after its resolution', () => {
   const stuck = new Stuck(() => 0)
   stuck.add(doc())
   expect(stuck.remaining(doc({ _conflicts: ['2-b', '3-c'] }))).toBe(30_000)

@@ -26,7 +26,7 @@ const defaults = {
   faultsOf: () => [],
 }
 
-/** What is told of a document in this state, by a sidecar with a handler for `paid`. */
+/** Explains a document in this state, for a sidecar with a handler for `paid`. */
 async function told(state: string, options: Partial<ExplainOptions> = {}): Promise<string[]> {
   const database = await freshDb('explain')
   await database.put({ _id: 'o', type: 'order', state })
@@ -37,8 +37,8 @@ async function told(state: string, options: Partial<ExplainOptions> = {}): Promi
 
 const SERVED = /^A sidecar with these settings serves explain-/
 
-describe('explain tells', () => {
-  test('the handler of a state, and what may follow', async () => {
+describe('the explain command', () => {
+  test('explain shows the handler of a state and the possible next states', async () => {
     expect(await told('paid')).toEqual([
       expect.stringMatching(SERVED),
       'It may become invoiced (by the sidecar), cancelled (by the owner).',
@@ -47,11 +47,11 @@ describe('explain tells', () => {
     ])
   })
 
-  test('that a handler never gives up, and that a database is not there', async () => {
+  test('explain shows an unlimited number of attempts and fails for a missing database', async () => {
     const table = createControl<Machines>(machines)
     table.unsafe('order', 'paid', () => Promise.resolve(), { attempts: Number.MAX_SAFE_INTEGER })
     expect(await told('paid', { table })).toContain(
-      'Its handler is unsafe, and tries until it is done, each at most 5 min.',
+      'The handler is unsafe, with no attempt limit and a timeout of 5 min.',
     )
     const database = createTestCouch().db(uniqueName('nowhere'))
     await expect(explain({ ...defaults, database, control: database, table })).rejects.toMatchObject({
@@ -59,7 +59,7 @@ describe('explain tells', () => {
     })
   })
 
-  test('what may keep it waiting, or gets it refused', async () => {
+  test('explain shows the options that delay a document and a key that fails', async () => {
     const table = createControl<Machines>(machines)
     table.unsafe('order', 'paid', () => Promise.resolve(), {
       key: (order) => (order._id === 'o' ? 'ann' : undefined),
@@ -70,21 +70,21 @@ describe('explain tells', () => {
     })
     const lines = await told('paid', { table })
     expect(lines.slice(2, 7)).toEqual([
-      'Its handler of version 7 is unsafe, and tries up to 20 times, each at most 5 min.',
-      'Documents with its key, "ann", run one after the other.',
-      'At most 2 run at the same time, in all workers together.',
-      'Its priority is 1, where most have 5: lower ones come first.',
-      'At most 600 begin in 1 min, in all workers together.',
+      'The handler of version 7 is unsafe, with an attempt limit of 20 and a timeout of 5 min.',
+      'The handler runs for one document with the key "ann" at a time.',
+      'At most 2 attempts run in parallel, in all workers.',
+      'The priority is 1 (default: 5). Lower numbers run first.',
+      'At most 600 attempts start in 1 min, in all workers.',
     ])
     const broken = createControl<Machines>(machines)
     broken.unsafe('order', 'paid', () => Promise.resolve(), { key: ({ customer }) => (customer as string).trim() })
-    expect((await told('paid', { table: broken }))[3]).toMatch(/^It will be refused: the handler's key throws/)
+    expect((await told('paid', { table: broken }))[3]).toMatch(/^The document will fail: the handler's key throws/)
   })
 
-  test('that it was there before a handler that takes only what is new', async () => {
+  test('explain shows that a document is older than a handler that takes only new documents', async () => {
     const database = await freshDb('explain')
     await database.put({ _id: 'o', type: 'order', state: 'paid' })
-    await new Promise((resolve) => setTimeout(resolve, 1100)) // CouchDB says in seconds when a database was made
+    await new Promise((resolve) => setTimeout(resolve, 1100)) // CouchDB stores the creation time of a database in seconds
     const rig = await startRig(database, (control) =>
       control.safe('order', 'paid', (order) => Promise.resolve({ ...order, state: 'invoiced' }), { since: 'now' }),
     )
@@ -92,46 +92,48 @@ describe('explain tells', () => {
     await rig.stop()
     await database.put({ _id: 'n', type: 'order', state: 'paid' })
     const ask = { ...defaults, database, control: database, table: rig.control }
-    expect((await explain(ask)).at(-1)).toMatch(/^It was there before its handler/)
-    expect((await explain({ ...ask, id: 'n' })).at(-1)).toMatch(/^It is ready/)
+    expect((await explain(ask)).at(-1)).toMatch(/^The document has not changed since the handler first started/)
+    expect((await explain({ ...ask, id: 'n' })).at(-1)).toMatch(/^The document is ready/)
   })
 
-  test('that another handler is tried out on it', async () => {
+  test('explain shows a shadow handler', async () => {
     const table = createControl<Machines>(machines)
     table.unsafe('order', 'paid', () => Promise.resolve(), { shadow: true, version: '8' })
     expect((await told('paid', { table })).slice(2, 5)).toEqual([
-      'No handler takes documents of type order in this state. Nothing happens by itself.',
-      expect.stringContaining('The database declares one (unsafe)'),
-      'A shadow handler of version 8 is tried out on it: its effects are withheld, and the log tells them.',
+      'No handler takes documents of type order in state paid. Nothing happens automatically.',
+      expect.stringContaining('The database declares a handler (unsafe)'),
+      'A shadow handler of version 8 runs on the document. The sidecar only logs its effects.',
     ])
   })
 
-  test('how long a state lasts', async () => {
+  test('explain shows the timeout of a state', async () => {
     expect(await told('invoiced')).toEqual([
       expect.stringMatching(SERVED),
-      'It may become late (by the sidecar), archived (by the client).',
-      'After 90 min in this state it becomes late.',
-      'No handler takes documents of type order in this state; only its time runs.',
-      'Its time in this state begins when a sidecar sees it.',
+      'The next state can be late (by the sidecar) or archived (by the client).',
+      'The state times out after 90 min. The document then goes to state late.',
+      'No handler takes documents of type order in state invoiced. Only the timeout applies.',
+      'The timeout of the state starts when a sidecar reads the document.',
     ])
   })
 
-  test('that a state is the last, or none of the machine', async () => {
-    expect((await told('archived')).join()).toContain('No state is declared to follow this one.')
-    expect((await told('payed')).join()).toContain('has no such state, but paid, invoiced, late, cancelled, archived.')
+  test('explain shows that a state is final or undeclared', async () => {
+    expect((await told('archived')).join()).toContain('The machine declares no next state.')
+    expect(await told('payed')).toContain(
+      'The machine of order has no state payed, only paid, invoiced, late, cancelled, archived.',
+    )
   })
 
-  test('what the database declares, where no handlers do', async () => {
+  test('explain shows the machine in the database if the handlers declare none', async () => {
     const table = createControl<Machines>({})
     const lines = await told('paid', { table })
-    expect(lines).toContain('It may become invoiced (by the sidecar), cancelled (by the owner).')
+    expect(lines).toContain('The next state can be invoiced (by the sidecar) or cancelled (by the owner).')
     expect(lines.at(-1)).toBe(
-      'The database declares one (unsafe): is SIDECAR_HANDLERS here that of the running sidecar?',
+      'The database declares a handler (unsafe). Use the SIDECAR_HANDLERS of the running sidecar.',
     )
-    expect((await told('paid', { table, guarded: {} })).join()).toContain('No machine is declared for order')
+    expect((await told('paid', { table, guarded: {} })).join()).toContain('The type order has no machine')
   })
 
-  test('that replication brought a revision beside it, and where to look if that stays', async () => {
+  test('explain shows conflicting revisions and the log message to search for', async () => {
     const database = await freshDb('explain')
     await database.merge([
       { _id: 'o', _rev: '1-a', _revisions: { start: 1, ids: ['a'] }, type: 'order', state: 'paid' },
@@ -139,15 +141,15 @@ describe('explain tells', () => {
     ])
     const lines = await explain({ ...defaults, database, control: database, table: createControl<Machines>(machines) })
     expect(lines.slice(-3)).toEqual([
-      'Replication has brought revisions beside it: a running sidecar makes one of them, and goes on from that.',
-      'If they stay, its log tells what keeps it from doing so ("a conflict cannot be resolved").',
-      'It has conflicting revisions: 1-a.',
+      'Replication created conflicting revisions. A running sidecar merges them and continues with the result.',
+      'If the conflict stays, search the log of the sidecar for "a conflict cannot be resolved".',
+      'The document has conflicting revisions: 1-a.',
     ])
   })
 
-  test('that nobody serves the database, and that a handler is not started', async () => {
+  test('explain shows that no sidecar serves the database and that a handler does not start', async () => {
     expect((await told('paid', { served: false }))[0]).toMatch(/^No sidecar with these settings serves explain-/)
     const lines = await told('paid', { faultsOf: () => ['the database has another machine'] })
-    expect(lines.at(-1)).toBe('It is not started: the database has another machine.')
+    expect(lines.at(-1)).toBe('The sidecar does not start this handler: the database has another machine.')
   })
 })

@@ -40,7 +40,7 @@ const conflict = refuse(409, { error: 'conflict', reason: 'Document update confl
 const isBulk = ({ path }: SeenRequest) => path.endsWith('/_bulk_docs')
 const writes = (id: string) => (request: SeenRequest) => request.method === 'PUT' && request.path.endsWith(`/${id}`)
 
-/** These documents, and their database by way of a proxy. */
+/** Creates a database with these documents and reaches it through a proxy. */
 async function setUp(...docs: readonly Doc[]) {
   const db = await freshDb('retry')
   await installDocstate(db, {})
@@ -63,7 +63,7 @@ async function find(database: Database, filter: Filter = {}) {
   return found.sort()
 }
 
-test('one that another client writes at the same time does not stop the others, and is tried again', async () => {
+test('a bulk retry repeats a document after an edit conflict and does not stop for the others', async () => {
   const { db, proxy, proxied } = await setUp(parked('a'), parked('b'), parked('c'))
   proxy.next(async (exchange) => {
     await db.put({ ...(await db.get('a')), note: 'by hand' })
@@ -74,7 +74,7 @@ test('one that another client writes at the same time does not stop the others, 
   expect((await countDocuments(db)).counts).toEqual([{ type: 'order', state: 'paid', status: 'ready', count: 3 }])
 })
 
-test('one that has changed twice, or is not stuck any more, is told and left alone', async () => {
+test('a bulk retry reports and skips a document that changed twice or is no longer stuck', async () => {
   const { db, proxy, proxied } = await setUp(parked('a'), parked('b'), parked('c'))
   proxy.plan((request) => (writes('a')(request) ? conflict : undefined))
   proxy.next(async (exchange) => {
@@ -87,7 +87,7 @@ test('one that has changed twice, or is not stuck any more, is told and left alo
   expect(await actOnOne(proxied, 'a', retry)).toEqual({ kind: 'changed', id: 'a' })
 })
 
-test('a document that waits for its next try keeps the end of its state; of one that was parked it begins anew', async () => {
+test('a retry keeps the timeout of a waiting document and resets the timeout of a parked document', async () => {
   const later = '2126-01-01T00:00:00.000Z'
   const { db } = await setUp(
     { ...waiting('a'), docstate: { state: 'paid', retry_at: LONG_AGO, timeout_at: later } },
@@ -98,7 +98,7 @@ test('a document that waits for its next try keeps the end of its state; of one 
   expect((await db.get('b')).docstate).toEqual({ state: 'paid' })
 })
 
-test('what is found, and brought back, is what the filter means', async () => {
+test('a search and a bulk retry cover the documents that match the filter', async () => {
   const soon = new Date(Date.now() - 60_000).toISOString()
   const others = [
     { _id: 'done', type: 'order', state: 'shipped' },
@@ -122,7 +122,7 @@ test('what is found, and brought back, is what the filter means', async () => {
   expect(await find(db)).toEqual(['mail'])
 })
 
-test('what is discarded ends in error, says by whom, and is brought back by retry as it was', async () => {
+test('a discarded document ends in error with the operator’s name, and a retry restores it', async () => {
   const { db } = await setUp(parked('p'), failed('f', 'smtp_535'), waiting('w'), {
     _id: 'r',
     type: 'order',
@@ -151,7 +151,7 @@ test('what is discarded ends in error, says by whom, and is brought back by retr
   expect(await db.get('r')).not.toHaveProperty('error')
 })
 
-test('a discard that is undone lets documents stand as they stood, those of that discard alone', async () => {
+test('undoing a discard restores the documents of this discard only', async () => {
   const ready = { _id: 'r', type: 'order', state: 'paid' }
   const docs = [parked('p'), failed('f', 'smtp_535'), waiting('w'), ready, failed('other', 'x')]
   const { db } = await setUp(...docs)
@@ -179,7 +179,7 @@ test('a discard that is undone lets documents stand as they stood, those of that
   expect(await actOnOne(db, 'other', undoDiscard({ by: 'eve', now }))).toMatchObject({ kind: 'done', state: 'error' })
 })
 
-test('what a worker holds is left to it', async () => {
+test('retry and discard do not change a claimed document', async () => {
   const claim = { worker: 'a', token: 't', at: LONG_AGO, lease_ms: 1000 }
   const { db } = await setUp({ _id: 'c', type: 'order', state: 'paid', docstate: { state: 'paid', claim } })
   const any = discard({ by: 'ann', now: Date.now(), among: ['claimed', 'ready'] })

@@ -7,14 +7,14 @@ import { updatesOf, type EventDatabase } from './event-database.ts'
 import type { createFeed } from './rig.ts'
 
 const ROUNDS = 40
-/** In those before it a reader may be there before the feed is followed. */
+/** In earlier rounds a reader may open before the feed is followed. */
 const FOLLOWED = 5
 const ids = updatesOf(150)
 
 /**
- * Readers begin at many places, one in each round, while rows are written; then each must have the last revision of
- * every document that was written after its place. Gives how many rows came twice to those who came when the feed was
- * followed: before that they may.
+ * Opens a reader in each round, from many sequences, while rows are written. Afterwards each reader must have the last
+ * revision of every document written after its sequence. Returns the number of duplicate rows of readers that opened on
+ * a followed feed. Earlier readers may get duplicates.
  */
 export async function readWhileWriting(db: EventDatabase, { feed, run, collect }: ReturnType<typeof createFeed>) {
   await eventually(() => db.tell(...ids))
@@ -32,7 +32,7 @@ export async function readWhileWriting(db: EventDatabase, { feed, run, collect }
     places.push(round === 0 ? SEQ_ZERO : (await db.info()).update_seq)
     const from = round % 3 === 0 ? round : Math.floor((round * (round % 7)) / 7)
     const reader = collect({ since: from === round ? NOW : places[from]! })
-    if (round % 3 === 0) await eventually(() => expect(reader.reading.isBehind).toBe(false)) // it knows what "now" is
+    if (round % 3 === 0) await eventually(() => expect(reader.reading.isBehind).toBe(false)) // "now" is resolved
     readers.push({ from, reader })
     const some = ids.slice((round * 7) % 120).slice(0, 30)
     await db.tell(...some)

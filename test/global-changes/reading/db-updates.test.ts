@@ -26,7 +26,7 @@ async function remake(db: Database, later = true) {
   await db.create()
 }
 
-test('the feed may break off, and its server go away: no reader loses a row', async () => {
+test('no reader loses a row when the feed breaks or the server goes down', async () => {
   const { db, proxy, run, collect } = await setUp()
   run()
   const readers = [collect(), collect({ since: NOW })]
@@ -46,7 +46,7 @@ test('the feed may break off, and its server go away: no reader loses a row', as
   }
 })
 
-test('a reader that is behind when the server goes away waits for it', async () => {
+test('a reader with a backlog waits for a server that is down', async () => {
   const { db, proxy, run, open, signal } = await setUp()
   run()
   await db.tell(...updatesOf(3))
@@ -61,7 +61,7 @@ test('a reader that is behind when the server goes away waits for it', async () 
 test.each([
   ['at once', false],
   ['later', true],
-])('a database that is deleted, and made again %s, is read on from its start', async (_, later) => {
+])('readers start a database over that is deleted and created again %s', async (_, later) => {
   needs('database identity')
   const { db, proxy, run, collect } = await setUp()
   await db.tell(...updatesOf(10))
@@ -70,7 +70,7 @@ test.each([
   const reader = collect()
   await eventually(() => expect(reader.updates).toHaveLength(10))
   await remake(db, later)
-  await eventually(() => db.tell('updated:db1', 'created:new')) // CouchDB may say 404 for a moment
+  await eventually(() => db.tell('updated:db1', 'created:new')) // CouchDB may answer 404 for a moment
   await eventually(() =>
     expect(
       reader.updates
@@ -81,25 +81,25 @@ test.each([
   )
 })
 
-test('a database that is made again between two connections of the feed is read from its start too', async () => {
+test('readers also start a database over that is created again between two feed connections', async () => {
   needs('database identity')
   const { db, proxy, run, collect } = await setUp()
   run()
   await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
   await db.tell('updated:db0')
   const reader = collect()
-  await eventually(() => expect(reader.updates).toHaveLength(1)) // by a page
+  await eventually(() => expect(reader.updates).toHaveLength(1)) // from a page
   const held = hold('request')
   proxy.next(held.fault, ({ path }) => path === `/${db.name}`)
-  await db.tell(...updatesOf(999, 1)) // with these a connection has had its thousand rows
+  await db.tell(...updatesOf(999, 1)) // with these rows a connection reaches its limit of 1,000
   await eventually(() => expect([held.isThere(), reader.updates.length]).toEqual([true, 1000]))
   await remake(db)
-  await eventually(() => db.tell('updated:db0')) // CouchDB may say 404 for a moment
+  await eventually(() => db.tell('updated:db0')) // CouchDB may answer 404 for a moment
   held.release()
   await eventually(() => expect(reader.updates.slice(1000).map(({ id }) => id)).toEqual(['updated:db0']))
 })
 
-test('the feed waits for a database that is not there yet', async () => {
+test('the feed waits until its database exists', async () => {
   const db = await freshEventDatabase()
   await deleteDb(db.name)
   const { events, run, open, collect, signal } = createFeed(db.name)
@@ -124,7 +124,7 @@ test('the feed waits for a database that is not there yet', async () => {
   await eventually(() => expect(reader.ids()).toEqual(['updated:users']))
 })
 
-test('what was there before it began is nobody’s event', async () => {
+test('rows from before the start cause no event', async () => {
   const { db, events, run } = await setUp()
   await db.tell('updated:old')
   const seen: string[] = []
@@ -137,7 +137,7 @@ test('what was there before it began is nobody’s event', async () => {
   expect(new Set(seen)).toEqual(new Set(['new']))
 })
 
-test('a page that is asked for is given up when its reader leaves', async () => {
+test('a reader that closes cancels its pending page', async () => {
   const { proxy, open } = await setUp()
   let gone = false
   proxy.next((exchange) => void exchange.wait(60_000).then(() => (gone = true)), isPage)
@@ -149,7 +149,7 @@ test('a page that is asked for is given up when its reader leaves', async () => 
   await eventually(() => expect(gone).toBe(true))
 })
 
-test('it is started once', async () => {
+test('the feed can be started only once', async () => {
   const { feed, run, signal } = await setUp()
   run()
   await expect(feed.run(signal)).rejects.toThrow('started twice')

@@ -1,7 +1,7 @@
 import type { Database } from '../../../sidecar/couch/database.ts'
 import { freshDb } from '../../support/couchdb.ts'
 
-/** A database of event documents, written as global changes are: each time another revision without a body. */
+/** A database of event documents, written as global changes are: each write is a new revision without a body. */
 export interface EventDatabase extends Database {
   tell(...ids: string[]): Promise<void>
 }
@@ -11,7 +11,7 @@ export const freshEventDatabase = async (): Promise<EventDatabase> => eventDatab
 export const eventDatabase = (db: Database): EventDatabase =>
   Object.assign(db, { tell: (...ids: string[]) => tell(db, ids) })
 
-/** All together, or, on a server that answers in another order, so that no id is told twice in one call. */
+/** Writes all ids in one request. On a server that answers in another order, no id may occur twice in a call. */
 async function tell(db: Database, ids: readonly string[]): Promise<void> {
   const known = new Map((await db.getMany(ids)).map(({ _id, _rev }) => [_id, _rev]))
   const rows = await db.bulk(ids.map((_id) => JSON.stringify({ _id, _rev: known.get(_id) })))

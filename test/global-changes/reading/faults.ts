@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { json } from 'node:stream/consumers'
 import type { Fault } from '../../support/faulty-proxy.ts'
 
-/** Holds a request back, or the answer to it, until it is released. */
+/** Holds a request, or its answer, until the test releases it. */
 export function hold(what: 'request' | 'answer') {
   let isThere = false
   let release = () => {}
@@ -21,7 +21,7 @@ export function hold(what: 'request' | 'answer') {
   return { fault, release, isThere: () => isThere }
 }
 
-/** Another answer than the server’s. */
+/** Changes the JSON of the server’s answer. */
 export const changeJson =
   (change: (said: object) => object): Fault =>
   async (exchange) => {

@@ -15,7 +15,7 @@ function gather(...updates: Update[]) {
   return gathered
 }
 
-test('of two rows about a document the later is kept, where it came', () => {
+test('the later of two rows for a document replaces the earlier one, at its own position', () => {
   const gathered = gather(update('a', '1-x'), update('b', '1-x'), update('a', '2-x'))
   expect(gathered.size).toBe(2)
   expect(namesOf(gathered.take(1)), 'or its place would be after the other').toEqual(['updated:b 1-x'])
@@ -23,14 +23,14 @@ test('of two rows about a document the later is kept, where it came', () => {
   expect(gathered.size).toBe(0)
 })
 
-test('what is in a page does not come again, whichever was first', () => {
+test('a row that a page contains is not repeated, in either order of arrival', () => {
   const gathered = gather(update('a', '2-x'), update('b', '2-x'), update('c', '2-x'))
   gathered.skip([update('a', '2-x'), update('b', '3-x'), update('c', '1-x'), update('d', '2-x')])
   for (const rev of ['1-x', '2-x', '3-x']) gathered.add(update('d', rev))
   expect(namesOf(gathered.take(10))).toEqual(['updated:c 2-x', 'updated:d 3-x'])
 })
 
-test('what was in a page is forgotten in the end', () => {
+test('rows of a page are forgotten in the end', () => {
   const gathered = gather()
   gathered.skip([update('a', '2-x')])
   gathered.forgetPages()

@@ -21,7 +21,7 @@ async function setUp(clock?: Clock) {
   return { db, proxy, ...createFeed(db.name, createTestCouch({ url: proxy.url }), clock) }
 }
 
-test('readers that begin anywhere while rows are written have the last of each, and none twice', async () => {
+test('readers from any sequence get the last row of each database, without duplicates, while rows are written', async () => {
   const { db, ...rig } = await setUp()
   expect(await readWhileWriting(db, rig)).toBe(0)
   expect(rig.feed.counts().slow).toBe(0)
@@ -30,7 +30,7 @@ test('readers that begin anywhere while rows are written have the last of each, 
 test.each([
   ['first place', isHubsPlace],
   ['connection', isLive],
-])('what is written while the hub waits for its %s comes to whoever was there before', async (_, matches) => {
+])('a reader receives a row that is written while the hub waits for its %s', async (_, matches) => {
   const { db, proxy, run, collect } = await setUp()
   const held = hold('request')
   proxy.next(held.fault, matches)
@@ -42,7 +42,7 @@ test.each([
   await eventually(() => expect(reader.ids()).toEqual(['updated:a']))
 })
 
-test('what the hub brings while the last page is on its way is not lost', async () => {
+test('a row from the hub during the last page request is not lost', async () => {
   const { db, proxy, feed, run, collect } = await setUp()
   run()
   await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
@@ -56,7 +56,7 @@ test('what the hub brings while the last page is on its way is not lost', async 
   await eventually(() => expect(reader.ids()).toEqual(['updated:a']))
 })
 
-test('what a reader has from a page does not come again, however late the hub brings it', async () => {
+test('a row from a page is not repeated, however late the hub delivers it', async () => {
   const clock = createManualClock()
   const { db, proxy, feed, run, collect } = await setUp(clock)
   const held = hold('request')
@@ -74,7 +74,7 @@ test('what a reader has from a page does not come again, however late the hub br
   expect(reader.ids()).toEqual(['updated:a', 'updated:b'])
 })
 
-/** A cluster whose copies are uneven: a reader’s page lacks what the hub has brought already. */
+/** A cluster with uneven copies: the page of a reader lacks a row that the hub has already delivered. */
 async function meetUnevenCopies() {
   const clock = createManualClock()
   const rig = await setUp(clock)
@@ -99,7 +99,7 @@ async function meetUnevenCopies() {
   return { ...rig, clock, lackAll, reader }
 }
 
-test('on a cluster what a page lacks comes when the copies are even', async () => {
+test('a reader on a cluster gets the rows that its page lacked once the copies are even', async () => {
   const { db, clock, feed, reader } = await meetUnevenCopies()
   await clock.advance(2000)
   await eventually(() => expect(reader.ids()).toEqual(['updated:a']))
@@ -110,7 +110,7 @@ test('on a cluster what a page lacks comes when the copies are even', async () =
   expect(feed.counts().pages, 'it is live').toBe(pages)
 })
 
-test('… or before, with the next row, for which it reads a page as often as it must', async () => {
+test('a reader on a cluster gets lacking rows with the next row and repeats its page until they appear', async () => {
   const { db, clock, feed, lackAll, reader } = await meetUnevenCopies()
   const { pages } = feed.counts()
   lackAll()
@@ -122,7 +122,7 @@ test('… or before, with the next row, for which it reads a page as often as it
   expect(feed.counts().pages).toBe(pages + 2)
 })
 
-test('… and a reader since now needs none of that', async () => {
+test('a reader since now on a cluster repeats no page', async () => {
   const { db, feed, collect } = await meetUnevenCopies()
   const { pages } = feed.counts()
   const reader = collect({ since: NOW })
@@ -132,7 +132,7 @@ test('… and a reader since now needs none of that', async () => {
   expect(feed.counts().pages).toBeLessThanOrEqual(pages + 2)
 })
 
-test('two hundred readers cost one feed and a page each', async () => {
+test('two hundred readers share one feed and read one page each', async () => {
   const { db, proxy, feed, run, collect } = await setUp()
   run()
   await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
@@ -147,7 +147,7 @@ test('two hundred readers cost one feed and a page each', async () => {
   await eventually(() => expect(feed.counts().readers).toBe(0))
 })
 
-test('a reader that takes nothing is kept the last row of each, and reads all again when that is too much', async () => {
+test('a slow reader buffers the last row of each database and starts over when the buffer is full', async () => {
   const { db, feed, run, open, collect, signal } = await setUp()
   run()
   const quick = collect({ since: NOW })
@@ -171,7 +171,7 @@ test('a reader that takes nothing is kept the last row of each, and reads all ag
   expect(feed.counts().pages - pages, 'each page once').toBe(Math.ceil(1301 / 200))
 })
 
-test('a reader that takes one row at a time comes back to the right sequence after each', async () => {
+test('a reader of one row at a time has the right sequence after each row', async () => {
   const { db, proxy, run, open, signal } = await setUp()
   await db.tell(...updatesOf(5))
   run()

@@ -10,7 +10,7 @@ import { createTestCouch } from '../../support/couchdb.ts'
 
 const log = pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' })
 
-/** The feed of a database; `run` begins it, and the test ends it. */
+/** The feed of a database. `run` starts the feed, and the end of the test stops it. */
 export function createFeed(name: string, couch: Couch = createTestCouch(), clock: Clock = systemClock) {
   const events = createEvents({ log })
   const feed = createDbUpdates({ couch, name, events, clock, random: () => 0.1, log })
@@ -24,14 +24,14 @@ export function createFeed(name: string, couch: Couch = createTestCouch(), clock
     })
   }
 
-  /** A reader as an admin has it, unless told. */
+  /** A reader with the rights of an admin by default. */
   function open(options: Partial<OpenOptions> = {}) {
     const reading = feed.open({ viewer: { kind: 'admin' }, since: SEQ_ZERO, descending: false, ...options })
     onTestFinished(() => reading.close())
     return reading
   }
 
-  /** A reader that takes everything at once. */
+  /** A reader that takes all rows at once. */
   function collect(options: Partial<OpenOptions> = {}) {
     const reading = open(options)
     const updates: Update[] = []

@@ -22,14 +22,14 @@ async function split(text: string, bytesAtOnce: number): Promise<string[]> {
   return found
 }
 
-test.each(answers)('the rows of an answer of %s are found, whatever pieces it comes in', async (_, text) => {
+test.each(answers)('all rows of an answer of %s are found, for any chunk size', async (_, text) => {
   for (const bytesAtOnce of [1, 2, 3, 7, 50, 10_000]) expect(await split(text, bytesAtOnce)).toEqual(rows)
 })
 
-test('an answer without rows has none', async () => {
+test('an answer without rows gives no row', async () => {
   expect(await split('{"results":[\n\n],\n"last_seq":"0","pending":0}\n', 5)).toEqual([])
 })
 
-test.each(answers)('an answer of %s that breaks off is not taken for whole', async (_, text) => {
+test.each(answers)('a truncated answer of %s is rejected', async (_, text) => {
   await expect(split(text.slice(0, text.indexOf(rows[2]!)), 50)).rejects.toMatchObject({ code: 'garbled' })
 })

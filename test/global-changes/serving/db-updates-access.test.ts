@@ -25,12 +25,12 @@ const queries = [
 ]
 const REASON = 'You are not a server admin.'
 
-describe('whoever may see nothing is told so before anything else', () => {
+describe('a client without access is refused before any other check', () => {
   it.each(queries)('%s', async (query) => {
     const { get } = await start({ missing: true })
     for (const [headers, status, error, reason] of [
       [{}, 401, 'unauthorized', REASON],
-      [{ authorization: basic(uniqueName('nobody'), 'wrong') }, 401, 'unauthorized', 'Name or password is incorrect.'],
+      [{ authorization: basic(uniqueName('unknown'), 'wrong') }, 401, 'unauthorized', 'Name or password is incorrect.'],
     ] as const) {
       for (const method of ['GET', 'POST']) {
         const response = await get(query, headers, method)
@@ -42,7 +42,7 @@ describe('whoever may see nothing is told so before anything else', () => {
   })
 
   it.each(['Anna', '1anna', 'anna/orders', 'änna', 'anna@example.com'])(
-    'also a user called %s, whose name no account can have',
+    'a user named %s is refused, because no account can have this name',
     async (name) => {
       const { get } = await start({ told: ['updated:orders', `updated:${name}/orders`] })
       const user = await createUser(uniqueName(name))
@@ -53,7 +53,7 @@ describe('whoever may see nothing is told so before anything else', () => {
     },
   )
 
-  it('also one called _admin who is none, whatever made them: that stands for databases of no account', async () => {
+  it('a user named _admin without the admin role is refused, because _admin stands for databases without an account', async () => {
     const caller = { name: '_admin', roles: ['admin'] }
     const { get } = await start({ told: ['updated:orders'], whoIs: () => Promise.resolve(caller) })
     expect((await get()).status).toBe(403)
@@ -74,7 +74,7 @@ describe('a user', () => {
   ]
   const own = (name: string) => told(name).slice(0, 3).toSorted()
 
-  it.each(feeds)('sees the databases of the account of that name: feed=%s', async (feed) => {
+  it.each(feeds)('sees the databases of the account with the same name: feed=%s', async (feed) => {
     const name = uniqueName('anna$+-()_')
     const user = await createUser(name)
     const { get } = await start({ told: told(name) })
@@ -85,7 +85,7 @@ describe('a user', () => {
     }
   })
 
-  it('of whose databases nothing is told waits as if there were no others', async () => {
+  it('waits as on an empty feed if only other databases have rows', async () => {
     const name = uniqueName('anna')
     const user = await createUser(name)
     const { db, get, url } = await start({ told: ['updated:orders'] })
@@ -105,7 +105,7 @@ describe('a user', () => {
     }
   })
 
-  it('has a limit of rows that are his own', async () => {
+  it('has a limit that counts only own rows', async () => {
     const name = uniqueName('anna')
     const user = await createUser(name)
     const others = Array.from({ length: 700 }, (_, i) => `updated:other/${i}`)
@@ -120,7 +120,7 @@ describe('a user', () => {
     expect(((await (await get('?limit=0', user)).json()) as Listed).results).toEqual([])
   })
 
-  it('is taken on with the rows of others: the place at the end is after them', async () => {
+  it('continues past the rows of others: the last sequence is after them', async () => {
     const name = uniqueName('anna')
     const user = await createUser(name)
     const clock = createManualClock()
@@ -136,7 +136,7 @@ describe('a user', () => {
   })
 })
 
-test('on a server that takes everybody for an admin, so does this', async () => {
+test('accepts every client as an admin on a server that does so', async () => {
   const party = { name: null, roles: ['_admin'] }
   const { get } = await start({ told: ['updated:orders'], whoIs: () => Promise.resolve(party) })
   expect(rowsIn(await (await get('', {})).text())).toHaveLength(1)
@@ -146,7 +146,7 @@ describe('the ETag', () => {
   const etagOf = async (get: Awaited<ReturnType<typeof start>>['get'], query: string, headers = admin) =>
     (await get(query, headers)).headers.get('etag')
 
-  it('spares the answer as long as it would be the same', async () => {
+  it('avoids the answer while it would be unchanged', async () => {
     const { db, get } = await start({ told: ['updated:a', 'updated:b'] })
     const etag = (await etagOf(get, '?limit=5'))!
     for (const names of [etag, `"other", ${etag}`, `W/${etag}`]) {
@@ -161,7 +161,7 @@ describe('the ETag', () => {
     expect(response.headers.get('cache-control')).toBe('private, no-cache')
   })
 
-  it('is another for each parameter that makes another answer, and for each who asks', async () => {
+  it('differs for each parameter that changes the answer, and for each user', async () => {
     const [name, other] = [uniqueName('anna'), uniqueName('bob')]
     const { get } = await start({ told: [`updated:${name}/a`, `updated:${other}/a`, 'updated:c'] })
     const place = ((await (await get('?limit=1')).json()) as Listed).last_seq
@@ -173,12 +173,12 @@ describe('the ETag', () => {
     expect(await etagOf(get, '?limit=2')).toBe(all[2])
   })
 
-  it('is none for feeds that wait', async () => {
+  it('is absent on feeds that wait', async () => {
     const { get } = await start({ told: ['updated:a'] })
     for (const feed of feeds.slice(1)) expect(await etagOf(get, `?feed=${feed}&timeout=10`)).toBeNull()
   })
 
-  it('is another for a database that was made again', async () => {
+  it('differs after the database is created again', async () => {
     needs('database identity')
     const { db, get } = await start({ told: ['updated:a'] })
     const etag = await etagOf(get, '')

@@ -11,10 +11,10 @@ import { idsOf, openFeed, rowsIn, start, startFollowing, type Listed } from './d
 
 const { username, password } = new URL(couchUrl())
 
-/** The address of the sidecar with the admin’s name and password, as clients of CouchDB are given it. */
+/** The address of the sidecar with the admin’s name and password, as clients of CouchDB take it. */
 const withAdmin = (url: string) => url.replace('//', `//${username}:${password}@`).replace('/_db_updates', '')
 
-test('nano reads it as it reads CouchDB’s', async () => {
+test('nano reads _db_updates of the sidecar as it reads that of CouchDB', async () => {
   const { db, url } = await start({ told: ['created:acme/orders', 'updated:acme/orders'] })
   const server = nano(withAdmin(url))
   const all = (await server.updates()) as unknown as Listed
@@ -30,7 +30,7 @@ test('nano reads it as it reads CouchDB’s', async () => {
   })
 })
 
-test('curl shows rows as they come', async () => {
+test('curl prints rows as they arrive', async () => {
   const run = promisify(execFile)
   const hasCurl = await run('curl', ['--version']).then(Boolean, () => false)
   if (!hasCurl) skipFor('no curl here')
@@ -48,10 +48,11 @@ test('curl shows rows as they come', async () => {
 })
 
 /**
- * What cloudant-follow 0.18.2 does with `_db_updates` (its lib/feed.js and lib/stream.js; it is not installed here, for
- * the unkept `request` below it): asks the server who it is; an answer of an endless feed is lines, each empty or
- * beginning with a brace, that of a longpoll begins with exactly `{"results":[`; a line with `last_seq`, and the end,
- * mean to ask again from there; so does silence for one and a quarter heartbeats, which is counted here.
+ * The behaviour of cloudant-follow 0.18.2 with `_db_updates` (its lib/feed.js and lib/stream.js). It is not installed
+ * here, because its dependency `request` is unmaintained. It first requests the server’s name. An answer of an endless
+ * feed is lines, each empty or starting with a brace. An answer of a longpoll starts with exactly `{"results":[`. After
+ * a line with `last_seq` and after the end, it continues from that sequence. Silence for 1.25 heartbeats counts as a
+ * timeout here, and it continues as well.
  */
 async function followAsCloudantDoes(server: string, feed: 'continuous' | 'longpoll', heartbeat: number) {
   const { couchdb } = (await (await fetch(`${server}/`)).json()) as { couchdb?: string }
@@ -71,7 +72,7 @@ async function followAsCloudantDoes(server: string, feed: 'continuous' | 'longpo
     let done = 0
     for (let length = -1; !reader.ended && !isOver;) {
       await sleep(heartbeat * 1.25)
-      for (let turn = 0; turn < 3; turn++) await setImmediate() // what has come while this process was busy counts
+      for (let turn = 0; turn < 3; turn++) await setImmediate() // rows that arrived while this process was busy count
       if (length === reader.text.length) timeouts += 1
       length = reader.text.length
       if (feed === 'longpoll') continue
@@ -97,14 +98,14 @@ async function followAsCloudantDoes(server: string, feed: 'continuous' | 'longpo
   return { found, failed, timeouts: () => timeouts }
 }
 
-test.each(['continuous', 'longpoll'] as const)('cloudant-follow follows it: %s', async (feed) => {
+test.each(['continuous', 'longpoll'] as const)('cloudant-follow follows _db_updates: %s', async (feed) => {
   const told = ['created:a', 'updated:a', 'deleted:a', 'created:b']
   const { db, url, feed: updates, stop } = await startFollowing({ told: told.slice(0, 1), routes: [welcome()] })
   const follower = await followAsCloudantDoes(url.replace('/_db_updates', ''), feed, 400)
   for (const [i, id] of told.entries()) {
     if (i > 0) await db.tell(id)
     await eventually(() => expect(follower.found).toContain(id))
-    // The next is told when it waits again: a row that is in a page, too, may come twice (docs/designs/global-changes.md).
+    // The next row waits for the client: a row in a page may come twice (docs/designs/global-changes.md).
     await eventually(() => expect(updates.counts().pages).toBe(feed === 'longpoll' ? i + 2 : 1))
   }
   expect([follower.found, follower.failed, follower.timeouts()]).toEqual([told, [], 0])

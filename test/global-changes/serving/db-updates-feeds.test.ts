@@ -13,7 +13,7 @@ const isPage = ({ path, query }: SeenRequest) => path.endsWith('/_changes') && !
 const endless = ['longpoll', 'continuous', 'eventsource'] as const
 const beats = { longpoll: '\n', continuous: '\n', eventsource: 'event: heartbeat\ndata: \n\n' }
 
-test('a continuous feed is there at once, with a newline, and gives rows as they come', async () => {
+test('a continuous feed starts at once with a newline and sends rows as they arrive', async () => {
   const { db, url } = await start({ told: ['updated:old'] })
   const reader = await openFeed(`${url}?feed=continuous&since=now`)
   await eventually(() => expect(reader.text).toBe('\n'))
@@ -24,13 +24,13 @@ test('a continuous feed is there at once, with a newline, and gives rows as they
   expect(reader.ended).toBe(false)
 })
 
-test('it needs no newline where it has rows', async () => {
+test('a continuous feed with rows starts without a newline', async () => {
   const { url } = await start({ told: ['updated:old'] })
   const reader = await openFeed(`${url}?feed=continuous`)
   await eventually(() => expect(reader.text).toMatch(/^\{"db_name":"old",.*\}\n$/))
 })
 
-test('a longpoll ends with the first rows that come', async () => {
+test('a longpoll ends with the first rows that arrive', async () => {
   const { db, url, get } = await start({ told: ['updated:old'] })
   const reader = await openFeed(`${url}?feed=longpoll&since=now`)
   await eventually(() => expect(reader.text).toBe('{"results":[\n'))
@@ -44,7 +44,7 @@ test('a longpoll ends with the first rows that come', async () => {
   expect(idsOf(next.results)).toEqual(['updated:a'])
 })
 
-test('an event source goes on after rows and heartbeats, each row with its sequence', async () => {
+test('an event source continues after rows and heartbeats, and each row has its sequence', async () => {
   const { db, url } = await start({ told: ['updated:old'] })
   const reader = await openFeed(`${url}?feed=eventsource&since=now&heartbeat=20`)
   await eventually(() => expect(reader.text.match(/^event: heartbeat\ndata: \n\n/gm)?.length).toBeGreaterThan(2))
@@ -56,7 +56,7 @@ test('an event source goes on after rows and heartbeats, each row with its seque
   await eventually(() => expect(idsOf(reader.rows())).toEqual(['created:a', 'updated:a']))
 })
 
-test('an event source tells its sequence before it has a row: who is cut off then has missed nothing', async () => {
+test('an event source sends its sequence before its first row, so that a reconnect misses nothing', async () => {
   const { db, url, get } = await start({ told: ['updated:old'] })
   const reader = await openFeed(`${url}?feed=eventsource&since=now`)
   await eventually(() => expect(reader.text).toMatch(/^id: .*\n\n$/))
@@ -67,7 +67,7 @@ test('an event source tells its sequence before it has a row: who is cut off the
   expect(idsOf(rowsIn(text))).toEqual(['updated:new'])
 })
 
-test.each(endless)('%s: a heartbeat comes when nothing else has for its time, true being a minute', async (feed) => {
+test.each(endless)('%s: a heartbeat follows each idle heartbeat interval, and true means one minute', async (feed) => {
   const clock = createManualClock()
   const { db, url } = await start({ clock })
   for (const [heartbeat, ms] of [
@@ -89,10 +89,10 @@ test.each(endless)('%s: a heartbeat comes when nothing else has for its time, tr
     reader.leave()
     await eventually(() => expect(clock.sleeping).toBe(0))
   }
-  await db.tell('updated:a') // it was the database that had nothing
+  await db.tell('updated:a') // the database had no row
 })
 
-test.each(endless)('%s: ends when nothing has come for its time, a minute at the most', async (feed) => {
+test.each(endless)('%s: the feed ends after its timeout without a row, after one minute at most', async (feed) => {
   const clock = createManualClock()
   const { url } = await start({ clock })
   for (const [query, ms] of [
@@ -111,11 +111,11 @@ test.each(endless)('%s: ends when nothing has come for its time, a minute at the
   }
 })
 
-test.each(endless)('%s: ends when its time went by while it looked whether there was anything', async (feed) => {
+test.each(endless)('%s: the feed ends when its timeout passes while it checks for rows', async (feed) => {
   const clock = createManualClock()
   const proxy = await startFaultyProxy()
   const [begin, look] = [hold('request'), hold('request')]
-  proxy.next(begin.fault, isPage) // the first place of what all readers live by: they look again from there
+  proxy.next(begin.fault, isPage) // the first sequence of the shared feed, from which all readers read again
   const { url } = await start({ url: proxy.url, clock })
   await eventually(() => expect(begin.isThere()).toBe(true))
   const reader = await openFeed(`${url}?feed=${feed}&since=now&timeout=500`)
@@ -129,7 +129,7 @@ test.each(endless)('%s: ends when its time went by while it looked whether there
   await eventually(() => expect(reader.ended).toBe(true))
 })
 
-test('the time of a continuous feed begins anew with each row', async () => {
+test('each row restarts the timeout of a continuous feed', async () => {
   const clock = createManualClock()
   const { db, url } = await start({ clock })
   const reader = await openFeed(`${url}?feed=continuous&since=now&timeout=1000`)
@@ -144,7 +144,7 @@ test('the time of a continuous feed begins anew with each row', async () => {
   await eventually(() => expect(reader.ended).toBe(true))
 })
 
-test.each(endless)('%s: ends with the row that is its limit, and its sequence is there', async (feed) => {
+test.each(endless)('%s: the feed ends with its last allowed row, whose sequence continues correctly', async (feed) => {
   const { db, url, get } = await start()
   const reader = await openFeed(`${url}?feed=${feed}&since=now&limit=1`)
   await eventually(() => expect(reader.text).not.toBe(''))
@@ -156,7 +156,7 @@ test.each(endless)('%s: ends with the row that is its limit, and its sequence is
   expect([db_name, ...rest.results.map((row) => row.db_name)].sort()).toEqual(['a', 'b', 'c'])
 })
 
-test('the stop ends every feed in good order, and those that come after it at once', async () => {
+test('a stop ends every open feed cleanly, and every later feed at once', async () => {
   const { db, url, get, stop, feed: updates } = await start({ told: ['updated:old'] })
   const readers = await Promise.all(endless.map((feed) => openFeed(`${url}?feed=${feed}&since=now&heartbeat=60000`)))
   for (const reader of readers) await eventually(() => expect(reader.text).not.toBe(''))
@@ -173,7 +173,7 @@ test('the stop ends every feed in good order, and those that come after it at on
   }
 })
 
-test('… but for an answer that has to be whole, which is', async () => {
+test('a stop lets an answer that must be complete finish', async () => {
   const proxy = await startFaultyProxy()
   const { get, stop } = await start({ url: proxy.url, told: updatesOf(501) })
   const held = hold('request')
@@ -188,7 +188,7 @@ test('… but for an answer that has to be whole, which is', async () => {
   expect(((await response.json()) as Listed).results).toHaveLength(501)
 })
 
-test('nothing stays of a client that leaves, whatever it was waiting for', async () => {
+test('a client that disconnects leaves nothing behind, for any kind of wait', async () => {
   const proxy = await startFaultyProxy()
   const { url, feed, port } = await start({ url: proxy.url, told: updatesOf(3) })
   const waiting = await Promise.all(endless.map((feed) => openFeed(`${url}?feed=${feed}&since=now&heartbeat=60000`)))
@@ -205,7 +205,7 @@ test('nothing stays of a client that leaves, whatever it was waiting for', async
   await eventually(() => expect([gone, feed.counts().readers]).toEqual([true, 0]))
 })
 
-thoroughTest('nor of one that leaves without having taken what came', async () => {
+thoroughTest('a client that disconnects with unread rows leaves nothing behind', async () => {
   const { db, feed, port } = await start()
   const client = connect(port, '127.0.0.1')
   onTestFinished(() => void client.destroy())
@@ -220,7 +220,7 @@ thoroughTest('nor of one that leaves without having taken what came', async () =
   await eventually(() => expect(feed.counts().readers).toBe(0))
 })
 
-test('a client that takes nothing for a while gets the last row of each database, and none of them twice', async () => {
+test('a slow client gets the last row of each database, without duplicates', async () => {
   const { db, feed, port } = await start()
   const long = (prefix: string) => Array.from({ length: 600 }, (_, i) => `updated:${prefix}${String(i).repeat(2000)}`)
   const client = connect(port, '127.0.0.1')
@@ -229,14 +229,14 @@ test('a client that takes nothing for a while gets the last row of each database
   const head = `Host: x\r\nAuthorization: ${admin.authorization}\r\nConnection: close\r\n\r\n`
   client.pause().write(`GET /_db_updates?feed=continuous&since=now&heartbeat=1000 HTTP/1.1\r\n${head}`)
   await eventually(() => expect(feed.counts().pages).toBeGreaterThan(0))
-  for (let round = 0; round < 5; round++) await db.tell(...long('a')) // 15 MB in all: more than connections buffer
+  for (let round = 0; round < 5; round++) await db.tell(...long('a')) // 15 MB in all: more than the connection buffers
   await db.tell(...long('b'))
   await eventually(() => expect(feed.counts().slow).toBe(1))
   let text = ''
   client.setEncoding('utf8').on('data', (chunk: string) => void (text += chunk))
   client.resume()
-  await eventually(() => expect(text).toMatch(/\}\n\r\n1\r\n\n\r\n$/)) // a heartbeat: it has all
-  const body = text.replace(/\r\n[0-9a-f]+\r\n/g, '') // of chunks
+  await eventually(() => expect(text).toMatch(/\}\n\r\n1\r\n\n\r\n$/)) // a heartbeat: the client has all rows
+  const body = text.replace(/\r\n[0-9a-f]+\r\n/g, '') // chunk sizes
   const rows = rowsIn(body)
   expect(new Set(rows.map(({ db_name }) => db_name)).size).toBe(1200)
   expect(new Set(rows.map(({ db_name, seq }) => `${db_name} ${seq}`)).size).toBe(rows.length)
@@ -244,7 +244,7 @@ test('a client that takes nothing for a while gets the last row of each database
   expect(rows.length).toBeLessThan(6 * 600)
 })
 
-test('an answer that has to be whole is cut off where it cannot be', async () => {
+test('an answer that must be complete is cut off if it cannot be', async () => {
   const proxy = await startFaultyProxy()
   const { get } = await start({ url: proxy.url, told: updatesOf(500) })
   proxy.next(cutAfterBytes(20_000), ({ query }) => query.has('descending'))
@@ -253,7 +253,7 @@ test('an answer that has to be whole is cut off where it cannot be', async () =>
   await expect(response.text()).rejects.toThrow()
 })
 
-test('a server that cannot be reached is told to whoever comes, and waited for by whoever is there', async () => {
+test('an unreachable server is an error for new clients, and open feeds wait for it', async () => {
   const proxy = await startFaultyProxy()
   const { db, url, get } = await start({ url: proxy.url })
   const reader = await openFeed(`${url}?feed=continuous&since=now&heartbeat=20`)

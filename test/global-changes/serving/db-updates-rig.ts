@@ -25,17 +25,17 @@ export const admin = { authorization: basic(decodeURIComponent(username), decode
 
 interface StartOptions {
   readonly url?: string
-  /** Of the answers, not of what they read. */
+  /** The clock of the answers, not of the feed that they read. */
   readonly clock?: Clock
   readonly whoIs?: WhoIs
   readonly routes?: readonly Hono[]
-  /** There is no database. */
+  /** The database does not exist. */
   readonly missing?: boolean
-  /** What is in the database before anybody follows it. */
+  /** The event documents before the feed starts. */
   readonly told?: readonly string[]
 }
 
-/** A sidecar’s `_db_updates` of a database of its own. */
+/** The `_db_updates` of a sidecar, over a database of its own. */
 export async function start(options: StartOptions = {}) {
   const { url = couchUrl(), clock = systemClock, routes = [], told = [] } = options
   const db = await freshEventDatabase()
@@ -70,7 +70,7 @@ export async function start(options: StartOptions = {}) {
 
 const isLive = ({ path, query }: SeenRequest) => path.endsWith('/_changes') && query.get('feed') === 'continuous'
 
-/** One that follows the database already: what is told now comes over its feed. Until then a row may come twice. */
+/** As `start`, with the database followed already: later rows arrive over its feed. Earlier ones may come twice. */
 export async function startFollowing(options: Omit<StartOptions, 'url'> = {}) {
   const proxy = await startFaultyProxy()
   const started = await start({ ...options, url: proxy.url })
@@ -85,18 +85,18 @@ export interface Row {
   readonly account?: string
 }
 
-/** What a feed says that ends. */
+/** The body of a feed that ends. */
 export interface Listed {
   readonly results: Row[]
   readonly last_seq: string
 }
 
-/** A reader of an endless feed, and what it got so far. */
+/** A reader of an endless feed, with the text received so far. */
 export interface Reader {
   readonly response: Response
   readonly text: string
   readonly ended: boolean
-  /** Of all whole lines. */
+  /** The rows of all complete lines. */
   rows(): Row[]
   leave(): void
 }
@@ -115,7 +115,7 @@ export async function openFeed(url: string, headers: Record<string, string> = ad
   return reader
 }
 
-/** The rows of any feed: each is on a line of its own. */
+/** The rows of any feed: each row is one line. */
 export const rowsIn = (text: string): Row[] =>
   text.split('\n').flatMap((line) => {
     const [, json] = /^(?:data: )?(\{"db_name"[^]*\})(?:,\r)?$/.exec(line) ?? []
@@ -124,7 +124,7 @@ export const rowsIn = (text: string): Row[] =>
 
 export const idsOf = (rows: readonly Row[]): string[] => rows.map(({ type, db_name }) => `${type}:${db_name}`).sort()
 
-/** A user of CouchDB, by its headers; it goes with the test. */
+/** The authorization header of a CouchDB user, who is deleted at the end of the test. */
 export async function createUser(name = uniqueName('user')): Promise<{ authorization: string }> {
   const users = createTestCouch().db('_users')
   await users.create()

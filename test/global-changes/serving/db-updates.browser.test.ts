@@ -7,7 +7,7 @@ import { start } from './db-updates-rig.ts'
 
 const { username, password } = new URL(couchUrl())
 
-test('a browser’s EventSource loses no row when it comes back, also when it had none yet', async () => {
+test('a browser’s EventSource loses no row when it reconnects, also before its first row', async () => {
   needs('browser')
   const page = new Hono()
   page.get('/page', (c) => {

@@ -10,7 +10,7 @@ type Feed = (typeof feeds)[number]
 
 const events = ['created:acme/orders', 'updated:acme/orders', 'deleted:users']
 
-/** The rows of an answer, whose text is what CouchDB would make of them, to the byte. */
+/** The rows of an answer, whose text must equal CouchDB's to the byte. */
 function rowsOf(feed: Feed, text: string): Row[] {
   const rows = rowsIn(text)
   const json = rows.map(({ db_name, type, seq, account }) => JSON.stringify({ db_name, type, seq, account }))
@@ -29,10 +29,10 @@ function rowsOf(feed: Feed, text: string): Row[] {
 const lastSeq = (text: string) => String(JSON.parse(/"last_seq":(.*)\}\n$/.exec(text)![1]!))
 
 describe.each(sample(feeds, 3))('feed=%s', (feed) => {
-  /** Endless ones end when nothing has come for a moment. */
+  /** Endless feeds end after a short idle time. */
   const asking = (query = '') => `?feed=${feed}&timeout=30${query && `&${query}`}`
 
-  it('gives what is there, and then the place to go on from', async () => {
+  it('returns the existing rows and then the last sequence', async () => {
     const { get } = await start({ told: events })
     const response = await get(asking())
     expect(response.status).toBe(200)
@@ -50,20 +50,20 @@ describe.each(sample(feeds, 3))('feed=%s', (feed) => {
     }
   })
 
-  it('gives nothing of an empty database, and nothing since now', async () => {
+  it('returns no row of an empty database and no row since now', async () => {
     expect(rowsOf(feed, await (await (await start()).get(asking())).text())).toEqual([])
     const { get } = await start({ told: events })
     expect(rowsOf(feed, await (await get(asking('since=now'))).text())).toEqual([])
   })
 
-  it('leaves out what is no event of a database', async () => {
+  it('omits documents that are no database events', async () => {
     const { db, get } = await start()
     await db.tell(...events, 'renamed:orders', 'note', '_design/x', 'updated:', 'updated:gone')
     await db.remove('updated:gone', (await db.get('updated:gone'))._rev)
     expect(idsOf(rowsOf(feed, await (await get(asking())).text()))).toEqual(events.toSorted())
   })
 
-  it('gives a database of any name its own', async () => {
+  it('returns a row for a database of any name', async () => {
     const { db, get } = await start()
     const names = ['a:b', 'a/b/c', '_users', 'a$+-()_', 'Ünïcødé "🐘"\u2028']
     await db.tell(...names.map((name) => `updated:${name}`))
@@ -71,7 +71,7 @@ describe.each(sample(feeds, 3))('feed=%s', (feed) => {
     expect(rows.map(({ db_name }) => db_name).sort()).toEqual(names.toSorted())
   })
 
-  it('gives no more rows than the limit, and the place after them', async () => {
+  it('returns at most limit rows and the sequence after them', async () => {
     const { db, get } = await start()
     await db.tell('note', 'another', ...updatesOf(5))
     const seen: string[] = []
@@ -84,7 +84,7 @@ describe.each(sample(feeds, 3))('feed=%s', (feed) => {
     expect(seen.sort()).toEqual(updatesOf(5))
   })
 
-  it('gives no rows for limit=0, and stays at its place', async () => {
+  it('returns no row for limit=0 and keeps its sequence', async () => {
     const { get } = await start({ told: updatesOf(5) })
     const text = await (await get(`?feed=${feed}&limit=0`)).text()
     expect(rowsOf(feed, text)).toEqual([])
@@ -94,7 +94,7 @@ describe.each(sample(feeds, 3))('feed=%s', (feed) => {
     expect(rowsOf('normal', await (await get(`?since=${lastSeq(now)}`)).text())).toEqual([])
   })
 
-  it('gives the last row first, descending, whatever the place, and ends', async () => {
+  it('returns rows from last to first when descending, from any sequence, and ends', async () => {
     const { db, get } = await start()
     for (const id of updatesOf(6)) await db.tell(id)
     const all = rowsOf(feed, await (await get(`?feed=${feed}&descending=true&since=now`)).text())
@@ -106,7 +106,7 @@ describe.each(sample(feeds, 3))('feed=%s', (feed) => {
     expect(rowsOf(feed, await (await get(`?feed=${feed}&descending=true&limit=0`)).text())).toEqual([])
   })
 
-  it('gives more rows than a page', async () => {
+  it('returns more rows than one page', async () => {
     const { get } = await start({ told: updatesOf(1234) })
     for (const query of ['', 'descending=true', 'limit=1100', 'descending=true&limit=1100']) {
       const rows = rowsOf(feed, await (await get(asking(query))).text())
@@ -139,7 +139,7 @@ describe.each(sample(feeds, 3))('feed=%s', (feed) => {
     expect([response.status, await response.json()]).toEqual([400, { error: 'bad_request', reason }])
   })
 
-  it('takes parameters as CouchDB does: a sign before a number, a place in quotes, and any it does not know', async () => {
+  it('reads parameters as CouchDB does: signed numbers, a quoted sequence, and unknown parameters', async () => {
     const { get } = await start({ told: updatesOf(3) })
     const place = lastSeq(await (await get('?limit=2')).text())
     const query = `&limit=%2B2&heartbeat=false&filter=_view&since=${encodeURIComponent(`"${place}"`)}`
@@ -148,7 +148,7 @@ describe.each(sample(feeds, 3))('feed=%s', (feed) => {
     expect(rowsOf(feed, await (await get(`${asking()}&last-event-id=${place}&since=now`)).text())).toHaveLength(0)
   })
 
-  it('says that the database is missing', async () => {
+  it('reports a missing database', async () => {
     const { get } = await start({ missing: true })
     for (const query of ['', '&since=now', '&limit=0', '&descending=true', '&heartbeat=1000']) {
       const response = await get(`?feed=${feed}${query}`)
@@ -158,7 +158,7 @@ describe.each(sample(feeds, 3))('feed=%s', (feed) => {
     expect((await get(`?feed=${feed}`, admin, 'HEAD')).status).toBe(404)
   })
 
-  it('answers HEAD at once, without a body', async () => {
+  it('answers HEAD at once without a body', async () => {
     const { feed: updates, get } = await start({ told: events })
     const response = await get(`?feed=${feed}&since=now&heartbeat=1000`, admin, 'HEAD')
     expect([response.status, await response.text()]).toEqual([200, ''])
@@ -168,20 +168,20 @@ describe.each(sample(feeds, 3))('feed=%s', (feed) => {
 })
 
 it.each(['bogus', '', 'live', 'NORMAL'])('refuses feed=%s', async (feed) => {
-  const { get } = await start({ missing: true }) // which is said later, if at all
+  const { get } = await start({ missing: true }) // the missing database comes after this check
   const response = await get(`?feed=${feed}&since=garbage`)
   const reason = 'Supported `feed` types: normal, continuous, longpoll, eventsource'
   expect([response.status, await response.json()]).toEqual([400, { error: 'bad_request', reason }])
 })
 
-it.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])('does not allow %s', async (method) => {
+it.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])('rejects the method %s', async (method) => {
   const { get } = await start()
   const response = await get('', admin, method)
   const said = { error: 'method_not_allowed', reason: 'Only GET allowed' }
   expect([response.status, await response.json(), response.headers.get('allow')]).toEqual([405, said, 'GET'])
 })
 
-it('takes the sequence of an event source from its header, before the one in the query', async () => {
+it('prefers the Last-Event-ID header of an event source to the sequence in the query', async () => {
   const { get } = await start({ told: updatesOf(3) })
   const place = lastSeq(await (await get('?limit=2')).text())
   for (const id of [place, `"${place}"`]) {

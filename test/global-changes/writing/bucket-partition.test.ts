@@ -9,7 +9,7 @@ import { startGlobalChanges, startServerWithFeed } from './rig.ts'
 
 const role = 'mill'
 
-/** One of several workers; `leaves` takes it out of the registry. */
+/** One of several workers. `leaves` unregisters it. */
 function startWorker(control: Awaited<ReturnType<typeof freshDb>>, self: string, options = {}) {
   const registry = startRegistry(control)
   const leaving = new AbortController()
@@ -21,7 +21,7 @@ function startWorker(control: Awaited<ReturnType<typeof freshDb>>, self: string,
   return { registry, partition, leave: () => leaving.abort(), members: () => idsIn(registry, role) }
 }
 
-test('all buckets belong to exactly one of those who write, and those of one who leaves to the others', async () => {
+test('each bucket belongs to exactly one writing worker, and a leaving worker’s buckets to the others', async () => {
   const control = await freshDb('control')
   const [one, other] = [startWorker(control, 'one'), startWorker(control, 'other')]
   startWorker(control, 'idle', { writes: false })
@@ -41,7 +41,7 @@ test('all buckets belong to exactly one of those who write, and those of one who
   expect(told).toBeGreaterThan(0)
 })
 
-test('before it is known who is there, all buckets are everybody’s', async () => {
+test('every worker owns all buckets until the members are known', async () => {
   const couch = createTestCouch({ url: 'http://127.0.0.1:9' })
   const registry = startRegistry(couch.db('control'))
   const signal = AbortSignal.abort()
@@ -52,7 +52,7 @@ test('before it is known who is there, all buckets are everybody’s', async () 
   expect(partition.buckets().size).toBe(64)
 })
 
-test('of two who share each writes its own events, and when one dies the other finds what was its', async () => {
+test('two workers write their own events each, and the survivor finds those of a dead one', async () => {
   needs('private server')
   const { url } = await startServerWithFeed()
   const couch = createTestCouch({ url })

@@ -1,15 +1,15 @@
-/** How far database events are behind, as it is told to whoever asks. */
+/** The lag of database events, as the counters report it. */
 import { expect, test } from 'vitest'
 import { couchUrl, freshDb, uniqueName } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 import { refuse, startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
 import { settings, startGlobalChanges } from './rig.ts'
 
-test('an event that waits in a window is a lag, which ends when it is written', async () => {
+test('an event in a window counts as lag until it is written', async () => {
   const { changes, swept, seen } = startGlobalChanges()
   await swept()
   const db = await freshDb('orders')
-  await seen(db.name, ['created']) // from now on somebody tells of it at once, whatever the server is
+  await seen(db.name, ['created']) // from now on a feed reports it at once, on any server
   const slow = { ...settings, max_event_delay: 60_000 }
   changes.change(slow)
   await eventually(async () => {
@@ -24,7 +24,7 @@ test('an event that waits in a window is a lag, which ends when it is written', 
   await eventually(() => expect(changes.counts()).toMatchObject({ pendingEvents: 0, pendingWrites: 0, lagMs: 0 }))
 })
 
-test('a write that fails is a lag from its first try on', async () => {
+test('a failed write counts as lag from its first attempt', async () => {
   const proxy = await startFaultyProxy()
   const { changes, name, seen, swept } = startGlobalChanges({ by: proxy.url })
   await swept()
@@ -43,7 +43,7 @@ test('a write that fails is a lag from its first try on', async () => {
   await eventually(() => expect(changes.counts().lagMs).toBe(0))
 })
 
-test('the age of a sweep is that of the last one that came to its end; switched off there is none', async () => {
+test('the sweep age is that of the last complete sweep, and is absent while the feature is off', async () => {
   const proxy = await startFaultyProxy()
   const { changes, swept } = startGlobalChanges({
     ...{ url: couchUrl(), by: proxy.url, settings: { ...settings, sweep_interval: 100 } },
@@ -60,7 +60,7 @@ test('the age of a sweep is that of the last one that came to its end; switched 
   const began = performance.now() - age()
   expect(age()).toBeGreaterThan(young)
   proxy.plan(() => undefined)
-  await eventually(() => expect(performance.now() - age()).toBeGreaterThan(began + 1)) // it may take longer than that was ago
+  await eventually(() => expect(performance.now() - age()).toBeGreaterThan(began + 1)) // it may take longer than that
   changes.change({ ...settings, update_db: false })
   expect(changes.counts()).toMatchObject({ on: false, sweptMsAgo: 0 })
 })

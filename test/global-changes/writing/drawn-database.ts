@@ -1,11 +1,11 @@
-/** A database to which things happen as they are drawn, and what is wrong with the events about it in the end. */
+/** A database with random changes, and the check of its events in the end. */
 import type { Database } from '../../../sidecar/couch/database.ts'
 import type { DatabaseEvent } from '../../../sidecar/global-changes/event-documents.ts'
 import { updateFrom } from '../../../sidecar/global-changes/reading/update.ts'
 import { uniqueName } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 
-/** An event document: how often it was written, and after how many others. */
+/** An event document: the number of its writes, and its position among the others. */
 interface Row {
   readonly times: number
   readonly place: number
@@ -13,7 +13,7 @@ interface Row {
 
 export type Rows = ReadonlyMap<string, { readonly [E in DatabaseEvent]?: Row }>
 
-/** The rows of each database; in a database with one shard their order is that in which they were written. */
+/** The rows of each database. In a database with one shard, rows are in the order of writes. */
 export async function readRows(events: Database): Promise<Rows> {
   const rows = new Map<string, { [E in DatabaseEvent]?: Row }>()
   const { results } = await events.changesPage({})
@@ -28,11 +28,11 @@ export class DrawnDatabase {
   readonly #db: Database
   readonly #events: Database
   #docs = 0
-  /** `instance_start_time`, while it is there and of the life before. */
+  /** `instance_start_time` of the current life, and of the one before. */
   #life: string | undefined
   #lifeBefore: string | undefined
   #wasDeleted = false
-  /** How often `deleted` and `updated` were written before it last happened that they have to be. */
+  /** The numbers of `deleted` and `updated` writes before the last change that requires another one. */
   #deletedAfter: number | undefined
   #updatedAfter: number | undefined
 
@@ -51,7 +51,7 @@ export class DrawnDatabase {
 
   async create(): Promise<void> {
     this.#life = await eventually(async () => {
-      await this.#db.create() // just after a deletion CouchDB may say of it that it is there
+      await this.#db.create() // just after a deletion CouchDB may report that it exists
       return (await this.#db.info()).instance_start_time
     })
     // Two lives within a second look alike: whether the first was told, no sweep can find out.
@@ -74,7 +74,7 @@ export class DrawnDatabase {
     ;[this.#lifeBefore, this.#life] = [this.#life, undefined]
   }
 
-  /** What is wrong with these rows, now that everything has come to rest. */
+  /** The errors in these rows, once all is at rest. */
   faults(rows: Rows): string[] {
     const { created, updated, deleted } = rows.get(this.name) ?? {}
     const faults = {

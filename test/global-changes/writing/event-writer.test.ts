@@ -39,7 +39,7 @@ async function setUp() {
 
 const generationOf = async (db: Database, id: string) => parseInt((await db.get(id))._rev)
 
-test('each flush is a revision without a body, and one request as soon as the revisions are known', async () => {
+test('each flush writes revisions without a body, in one request once the revisions are known', async () => {
   const { db, proxy, writer, written } = await setUp()
   const ids = ['created:a', 'updated:a', 'updated:b']
   const requests = () => proxy.requests.filter(({ path }) => path.startsWith(`/${db.name}/`))
@@ -55,7 +55,7 @@ test('each flush is a revision without a body, and one request as soon as the re
   expect(writer.counts).toEqual({ written: 9, requests: 4, conflicts: 0 })
 })
 
-test('what fails is kept, said once, and written with what has come meanwhile', async () => {
+test('a failed write is kept, logged once, and repeated with later events', async () => {
   const { db, proxy, writer, written, warn } = await setUp()
   proxy.plan((request) => (isBulk(request) ? refuse(500) : undefined))
   writer.add(['updated:a'])
@@ -70,7 +70,7 @@ test('what fails is kept, said once, and written with what has come meanwhile', 
   expect(warn).toHaveBeenCalledOnce()
 })
 
-test('a write whose answer is lost is written once more', async () => {
+test('a write with a lost answer is repeated once', async () => {
   const { db, proxy, writer } = await setUp()
   proxy.next(cutAfterUpstream, isBulk)
   writer.add(['updated:a'])
@@ -78,7 +78,7 @@ test('a write whose answer is lost is written once more', async () => {
   expect(await generationOf(db, 'updated:a')).toBe(2)
 })
 
-test('several who write the same make no conflict, and none is lost', async () => {
+test('several writers of the same events make no conflict and lose none', async () => {
   const db = await freshDb('global-changes')
   const writers = [start(db), start(db), start(db)]
   const ids = Array.from({ length: 20 }, (_, i) => `updated:db${i}`)
@@ -92,7 +92,7 @@ test('several who write the same make no conflict, and none is lost', async () =
   }
 })
 
-test('a document that others delete or write is written upon', async () => {
+test('an event document is written over changes and deletions of other clients', async () => {
   const { db, writer } = await setUp()
   writer.add(['updated:a', 'updated:b'])
   await writer.settled()
@@ -104,7 +104,7 @@ test('a document that others delete or write is written upon', async () => {
   expect(await db.get('updated:a')).not.toHaveProperty('note')
 })
 
-test('a database that is missing is made, also when it goes in between', async () => {
+test('a missing database is created, also when it is deleted meanwhile', async () => {
   const couch = createTestCouch()
   const { name } = await freshDb('global-changes')
   await couch.request({ method: 'DELETE', db: name })
@@ -118,7 +118,7 @@ test('a database that is missing is made, also when it goes in between', async (
   }
 })
 
-test('what is forgotten is not written, even if it was on its way and failed', async () => {
+test('a forgotten event is not written, even after a failed write', async () => {
   const { db, proxy, writer, written } = await setUp()
   proxy.next(async (exchange) => {
     writer.clear()
@@ -132,7 +132,7 @@ test('what is forgotten is not written, even if it was on its way and failed', a
   expect(written).toEqual([['updated:b']])
 })
 
-test('what comes in the moment in which a write ends is written, too', async () => {
+test('an event that arrives as a write ends is written, too', async () => {
   const db = await freshDb('global-changes')
   const { writer } = start(db, ([id]) => {
     if (id === 'updated:a') queueMicrotask(() => writer.add(['updated:b']))
@@ -141,7 +141,7 @@ test('what comes in the moment in which a write ends is written, too', async () 
   await eventually(async () => expect(await generationOf(db, 'updated:b')).toBe(1), { within: 5000 })
 })
 
-test('more than a thousand go in several requests', async () => {
+test('more than a thousand events take several requests', async () => {
   const { proxy, writer } = await setUp()
   writer.add(Array.from({ length: 2500 }, (_, i) => `updated:db${i}`))
   await writer.settled()

@@ -1,4 +1,4 @@
-/** What is known of databases is forgotten while an event about one is on its way: its database was made, or restored. */
+/** The known states are forgotten while an event is on its way: the ledger database was created or restored. */
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../sidecar/core/clock.ts'
 import { eventId } from '../../../sidecar/global-changes/event-documents.ts'
@@ -8,7 +8,7 @@ import { Ledger } from '../../../sidecar/global-changes/writing/ledger.ts'
 import { createTestCouch, freshDb } from '../../support/couchdb.ts'
 import { pass, startFaultyProxy } from '../../support/faulty-proxy.ts'
 
-test('an event whose note cannot be kept is not written, but planned again', async () => {
+test('an event with a failed note is not written but planned again', async () => {
   const [events, orders, proxy] = [await freshDb('global-changes'), await freshDb('orders'), await startFaultyProxy()]
   const { signal } = new AbortController()
   const ledger = new Ledger(events)

@@ -6,7 +6,7 @@ import { createTestCouch, deleteDb, freshDb, needs, uniqueName } from '../../sup
 import { eventually } from '../../support/eventually.ts'
 import { settings, startGlobalChanges } from './rig.ts'
 
-test('a database is made, changed, and deleted', async () => {
+test('a database that is created, changed and deleted gets its three events', async () => {
   const { couch, swept, seen } = startGlobalChanges()
   await swept()
   const db = couch.db(uniqueName('orders'))
@@ -18,7 +18,7 @@ test('a database is made, changed, and deleted', async () => {
   await seen(db.name, ['created', 'updated', 'deleted'])
 })
 
-test('what was there before is told, once: neither a restart nor time tells it again', async () => {
+test('an existing database gets its events once: neither a restart nor time repeats them', async () => {
   const db = await freshDb('orders')
   await db.put({ _id: 'a' })
   const first = startGlobalChanges()
@@ -30,7 +30,7 @@ test('what was there before is told, once: neither a restart nor time tells it a
   expect(await again.written(db.name)).toEqual(before)
 })
 
-test('what happened while nobody ran is found', async () => {
+test('changes without a running sidecar get their events after its start', async () => {
   const [stays, goes] = [await freshDb('stays'), await freshDb('goes')]
   const first = startGlobalChanges()
   await first.seen(stays.name, ['created'])
@@ -43,7 +43,7 @@ test('what happened while nobody ran is found', async () => {
   await again.seen(goes.name, ['created', 'deleted'])
 })
 
-test('many updates at once are one document', async () => {
+test('many updates at once become one event document', async () => {
   const { swept, seen, written } = startGlobalChanges({ settings: { ...settings, max_event_delay: 300 } })
   const db = await freshDb('orders')
   await swept()
@@ -54,7 +54,7 @@ test('many updates at once are one document', async () => {
   expect(Number(updated!.split(' ')[1])).toBeLessThanOrEqual(3)
 })
 
-test('its own database has no events', async () => {
+test('the event database has no events of its own', async () => {
   const { name, swept, seen, written } = startGlobalChanges()
   await swept()
   const db = await freshDb('orders')
@@ -62,7 +62,7 @@ test('its own database has no events', async () => {
   expect(await written(name)).toEqual([])
 })
 
-test('a database with slashes in its name, and signs', async () => {
+test('a database with slashes and signs in its name gets its events', async () => {
   needs('slash in database names')
   const { couch, swept, seen } = startGlobalChanges()
   await swept()
@@ -74,7 +74,7 @@ test('a database with slashes in its name, and signs', async () => {
   await seen(db.name, ['created', 'updated', 'deleted'])
 })
 
-test('CouchDB’s own check: a document, and then another revision, are created and updated, and nothing else', async () => {
+test('a document and its second revision cause created and updated only, as in the test of CouchDB', async () => {
   needs('slash in database names')
   const { couch, swept, seen, written, kinds } = startGlobalChanges()
   await swept()
@@ -89,7 +89,7 @@ test('CouchDB’s own check: a document, and then another revision, are created 
   expect(await kinds(db.name)).toEqual(['created', 'updated'])
 })
 
-test('a database that was deleted and made again while nobody ran', async () => {
+test('a database deleted and created again without a running sidecar gets its events', async () => {
   needs('database identity')
   const db = await freshDb('orders')
   await db.put({ _id: 'a' })
@@ -97,7 +97,7 @@ test('a database that was deleted and made again while nobody ran', async () => 
   await first.seen(db.name, ['created', 'updated'])
   const noted = async () =>
     JSON.stringify(await first.events.find(`_local/couchdb-sidecar:databases:${bucketOf(db.name)}`))
-  await eventually(async () => expect(await noted()).toContain(db.name)) // else what is gone was never known
+  await eventually(async () => expect(await noted()).toContain(db.name)) // or its deletion is unknown
   await first.stop()
   const { instance_start_time: before } = await db.info()
   await eventually(async () => {
@@ -107,10 +107,10 @@ test('a database that was deleted and made again while nobody ran', async () => 
   })
   const again = startGlobalChanges({ name: first.name })
   await again.seen(db.name, ['created', 'updated', 'deleted'])
-  await eventually(async () => expect(await again.written(db.name)).toContain('created 2')) // written after it
+  await eventually(async () => expect(await again.written(db.name)).toContain('created 2')) // the next write
 })
 
-test('switched off, nothing is told, and what was pending is gone; on again, what happened meanwhile is found', async () => {
+test('switching the feature off drops pending events, and switching it on finds later changes', async () => {
   const { changes, swept, seen, kinds } = startGlobalChanges({ settings: { ...settings, max_write_delay: 60_000 } })
   const [one, other] = [await freshDb('one'), await freshDb('other')]
   await swept()
@@ -129,7 +129,7 @@ test('switched off, nothing is told, and what was pending is gone; on again, wha
   expect(await kinds(one.name)).toEqual(['created', 'updated'])
 })
 
-test('when it stops, what is pending is written', async () => {
+test('a stop writes the pending events', async () => {
   const delayed = { ...settings, max_event_delay: 60_000 }
   async function stopWhilePending() {
     const db = await freshDb('orders')
@@ -137,7 +137,7 @@ test('when it stops, what is pending is written', async () => {
     const { changes, seen, stop, kinds } = startGlobalChanges({ partition: ofThis, settings: delayed })
     await seen(db.name, ['created'])
     for (const until = Date.now() + 3000; Date.now() < until; await sleep(300)) {
-      await db.put({ _id: uniqueName('order') }) // its feed may not yet be there
+      await db.put({ _id: uniqueName('order') }) // its feed may not exist yet
     }
     expect(changes.counts().pendingEvents).toBeGreaterThan(0)
     await stop()
@@ -146,7 +146,7 @@ test('when it stops, what is pending is written', async () => {
   await eventually(async () => expect(await stopWhilePending()).toEqual(['created', 'updated']), { within: 60_000 })
 }, 90_000)
 
-test('its database is closed to everybody but admins, and made again with all that is there when it is gone', async () => {
+test('the event database admits only admins and is created again with all events after its deletion', async () => {
   needs('database identity')
   const rig = startGlobalChanges({ settings: { ...settings, sweep_interval: 1000 } })
   const db = await freshDb('orders')

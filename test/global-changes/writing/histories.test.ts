@@ -1,7 +1,7 @@
 /**
- * Histories that are drawn: databases are made, written, deleted and made again, while the sidecar is stopped, killed and
- * cut off, and the server killed. When all has come to rest, the events are true. HISTORY_SEED repeats a run, as far as
- * the times of others allow.
+ * Random histories: databases are created, written, deleted and created again, while the sidecar is stopped, killed and
+ * cut off, and the server is killed. When all is at rest, the events are true. HISTORY_SEED repeats a run, as far as
+ * the timing of other processes allows.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -38,7 +38,7 @@ beforeAll(async () => {
 })
 afterAll(() => server?.stop())
 
-/** A sidecar that may be started, stopped and killed; each of its requests has a fault if one is drawn. */
+/** A sidecar that the test starts, stops and kills. Each of its requests may get a random fault. */
 function createSidecar(name: string, mayHaveFeed: boolean) {
   const { url } = server!
   const start = async () => {
@@ -62,10 +62,10 @@ function createSidecar(name: string, mayHaveFeed: boolean) {
   }
 }
 
-/** Each call has one thing happen to a database, and now and then one to the sidecar or the server. */
+/** Each call applies one random step to a database, and sometimes one to the sidecar or the server. */
 function createHistory(seed: number, databases: readonly DrawnDatabase[], sidecar: ReturnType<typeof createSidecar>) {
   const random = seeded(seed)
-  const ofFaults = seeded(-seed) // as many as there are requests
+  const ofFaults = seeded(-seed) // one per request
   const draw = <T>(list: readonly T[], by = random) => list[Math.floor(by() * list.length)]!
   const faultOf = (request: SeenRequest) => {
     const lie = request.path === '/_dbs_info' ? [notFound] : []
@@ -104,13 +104,13 @@ function createHistory(seed: number, databases: readonly DrawnDatabase[], sideca
 }
 
 test.each(cases)(
-  'after any history the events are true (seed $seed, with the feed of the server: $mayHaveFeed)',
+  'the events are true after any history (seed $seed, with the feed of the server: $mayHaveFeed)',
   async ({ seed, mayHaveFeed }) => {
     needs('private server')
     const couch = createTestCouch({ url: server!.url })
     await couch.db('_global_changes').create()
     const events = couch.db(uniqueName('global-changes'))
-    await couch.request({ method: 'PUT', db: events.name, query: { q: 1 } }) // its rows are in order
+    await couch.request({ method: 'PUT', db: events.name, query: { q: 1 } }) // its rows are ordered
     const databases = Array.from({ length: DATABASES }, () => new DrawnDatabase(couch.db(uniqueName('orders')), events))
     const sidecar = createSidecar(events.name, mayHaveFeed)
     const happen = createHistory(seed, databases, sidecar)

@@ -6,7 +6,7 @@ import { startGlobalChanges, startServerWithFeed } from './rig.ts'
 const COUNT = 1000
 const AT_ONCE = 8
 
-/** Runs so many at a time. */
+/** Runs the work for a fixed number of names at a time. */
 async function forAll(names: readonly string[], work: (name: string) => Promise<unknown>): Promise<void> {
   const waiting = [...names]
   const worker = async () => {

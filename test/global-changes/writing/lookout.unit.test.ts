@@ -11,7 +11,7 @@ import {
 } from '../../../sidecar/global-changes/writing/lookout.ts'
 
 const at = (life: string, changes: number) => ({ life, changes })
-/** As the file of one copy says. */
+/** A database state as the file of one copy reports it. */
 const of = (copy: string, changes: number) => ({ ...at('1', changes), files: { [copy]: changes } })
 const both = { ...at('1', 3), files: { a: 3, b: 2 } }
 const uneven = { ...at('1', 6), files: { a: 3, b: 3, c: 2 } }
@@ -19,27 +19,27 @@ const nothing: Known = undefined
 const some = unsure(undefined)
 
 test.each([
-  ['is not there and never was', nothing, nothing, []],
+  ['is missing and was never known', nothing, nothing, []],
   ['is new and empty', nothing, at('1', 0), ['created']],
   ['is new and has changes', nothing, at('1', 3), ['created', 'updated']],
-  ['is as it was', at('1', 3), at('1', 3), []],
+  ['is unchanged', at('1', 3), at('1', 3), []],
   ['has changed', at('1', 3), at('1', 4), ['updated']],
-  ['was read from a node that is behind', of('a', 3), of('b', 2), []],
-  ['has changed where another copy counts less', uneven, { ...at('1', 6), files: { a: 4, c: 2 } }, ['updated']],
-  ['is as it was, by a copy that counts more', uneven, { ...at('1', 6), files: { a: 3, d: 3 } }, []],
+  ['was read from a node with a lag', of('a', 3), of('b', 2), []],
+  ['has changed while another copy has a lower count', uneven, { ...at('1', 6), files: { a: 4, c: 2 } }, ['updated']],
+  ['is unchanged in a copy with a higher count', uneven, { ...at('1', 6), files: { a: 3, d: 3 } }, []],
   ['is an older copy', of('a', 3), of('a', 2), ['updated']],
-  ['is an older copy, and no files are known', at('1', 3), at('1', 2), ['updated']],
+  ['is an older copy, without known files', at('1', 3), at('1', 2), ['updated']],
   ['is an older copy of one range', both, { ...both, files: { a: 2, b: 3 } }, ['updated']],
-  ['was made again', at('1', 3), at('2', 0), ['deleted', 'created']],
-  ['was made again and has fewer changes', at('1', 3), at('2', 1), ['deleted', 'created', 'updated']],
-  ['is gone', at('1', 3), nothing, ['deleted']],
-  ['may be told', unsure(at('1', 3)), at('1', 3), ['created', 'updated']],
-  ['may be told, and is gone', unsure(at('1', 3)), nothing, ['deleted']],
-  ['may be told, and was made again', unsure(at('1', 3)), at('2', 0), ['deleted', 'created']],
-  ['was told in some life', some, at('1', 0), ['created']],
-  ['was told in some life, and is gone', some, nothing, ['deleted']],
-  ['was told in a life that has ended', GONE, at('1', 0), ['deleted', 'created']],
-  ['was told in a life that has ended, and is gone', GONE, nothing, ['deleted']],
+  ['was created again', at('1', 3), at('2', 0), ['deleted', 'created']],
+  ['was created again with fewer changes', at('1', 3), at('2', 1), ['deleted', 'created', 'updated']],
+  ['was deleted', at('1', 3), nothing, ['deleted']],
+  ['may have its events written', unsure(at('1', 3)), at('1', 3), ['created', 'updated']],
+  ['may have its events written and was deleted', unsure(at('1', 3)), nothing, ['deleted']],
+  ['may have its events written and was created again', unsure(at('1', 3)), at('2', 0), ['deleted', 'created']],
+  ['has an event from an unknown life', some, at('1', 0), ['created']],
+  ['has an event from an unknown life and was deleted', some, nothing, ['deleted']],
+  ['has an event from an ended life', GONE, at('1', 0), ['deleted', 'created']],
+  ['has an event from an ended life and was deleted', GONE, nothing, ['deleted']],
 ])('a database that %s', (_, known, now, events) => {
   expect(eventsBetween(known, now)).toEqual(events)
 })
@@ -59,13 +59,13 @@ test.each([
   ['deleted, while it is as it was told', at('1', 1), at('1', 1), told('deleted'), [[]]],
   ['deleted', at('1', 1), nothing, told('deleted'), [[], ['deleted']]],
   [
-    'made, changed and deleted',
+    'created, updated and deleted',
     nothing,
     nothing,
     told('deleted', 'updated', 'created'),
     [['created', 'updated'], ['deleted']],
   ],
-] as const)('of a database that is told to be %s', (_, known, read, events, written) => {
+] as const)('the feed rows become the right event documents: %s', (_, known, read, events, written) => {
   expect(eventsToWrite(known, read, events)).toEqual(written)
 })
 
@@ -80,24 +80,24 @@ test.each([
   ['an update of one that is gone by now', at('1', 3), nothing, told('updated'), at('1', 3)],
   ['that it is gone', at('1', 3), nothing, told('deleted'), nothing],
   ['nothing', at('1', 3), at('1', 3), told(), at('1', 3)],
-  ['an update, read from a node that is behind', of('a', 3), of('b', 2), told('updated'), both],
+  ['an update read from a node with a lag', of('a', 3), of('b', 2), told('updated'), both],
   ['an update of an older copy', of('a', 3), of('a', 2), told('updated'), of('a', 2)],
-  ['what may have been told before', unsure(at('1', 3)), at('1', 3), told('created'), at('1', 0)],
-])('after %s is written', (_, known, read, events, after) => {
+  ['an event that may be a repetition', unsure(at('1', 3)), at('1', 3), told('created'), at('1', 0)],
+])('the ledger is right after writing: %s', (_, known, read, events, after) => {
   expect(knownAfter(known, read, events)).toEqual(after)
 })
 
 test.each([
-  ['a database that nobody knows is told to be made', nothing, at('1', 3), told('created'), unsure(at('1', 3))],
-  ['one that is gone is told to be made', nothing, nothing, told('created', 'deleted'), GONE],
-  ['one that is gone is told to be changed', nothing, nothing, told('updated'), GONE],
-  ['one that is gone is told to be gone', nothing, nothing, told('deleted'), undefined],
-  ['one that is in no list is told to be changed', nothing, at('1', 3), told('updated'), undefined],
-  ['one that is known is told to be changed', at('1', 3), at('1', 4), told('updated'), undefined],
-  ['one that is known is told to be made again', at('1', 3), at('2', 4), told('deleted', 'created'), undefined],
-  ['what failed is tried again', unsure(at('1', 3)), at('1', 4), told('created'), unsure(at('1', 3))],
-  ['some life of it was told, and this one is', some, at('1', 4), told('created'), unsure(at('1', 4))],
-])('before %s', (_, known, read, written, note) => {
+  ['a created event of an unknown database', nothing, at('1', 3), told('created'), unsure(at('1', 3))],
+  ['a created event of a deleted database', nothing, nothing, told('created', 'deleted'), GONE],
+  ['an updated event of a deleted database', nothing, nothing, told('updated'), GONE],
+  ['a deleted event of a deleted database', nothing, nothing, told('deleted'), undefined],
+  ['an updated event of a database in no list', nothing, at('1', 3), told('updated'), undefined],
+  ['an updated event of a known database', at('1', 3), at('1', 4), told('updated'), undefined],
+  ['a deleted and a created event of a known database', at('1', 3), at('2', 4), told('deleted', 'created'), undefined],
+  ['a retry of a failed write', unsure(at('1', 3)), at('1', 4), told('created'), unsure(at('1', 3))],
+  ['a created event after one of an unknown life', some, at('1', 4), told('created'), unsure(at('1', 4))],
+])('the note before writing is right: %s', (_, known, read, written, note) => {
   expect(noteBefore(known, read, written)).toEqual(note)
 })
 
@@ -106,7 +106,7 @@ const unsureOnes = [some, GONE, unsure(at('1', 0)), unsure(at('2', 0))]
 const EVENTS: readonly DatabaseEvent[] = ['created', 'updated', 'deleted']
 const anyOf = EVENTS.reduce<DatabaseEvent[][]>((sets, event) => [...sets, ...sets.map((set) => [...set, event])], [[]])
 
-/** Writes what was told, and then what a sweep finds, while the database stays as it is. */
+/** Writes the events of the feed and then those that a sweep finds, while the database is unchanged. */
 function write(known: Known, now: Known, events: readonly DatabaseEvent[]) {
   const first = events.length > 0 ? eventsToWrite(known, now, new Set(events)).flat() : []
   const between = events.length > 0 ? knownAfter(known, now, new Set(first)) : known
@@ -120,7 +120,7 @@ const cases = [...readings, ...unsureOnes].flatMap((known) =>
   readings.flatMap((now) => anyOf.map((events) => ({ known, now, events }))),
 )
 
-test('whatever was told, with a sweep all is told, and the next one has nothing to tell', () => {
+test('after any feed rows a sweep completes the events, and the next sweep finds none', () => {
   for (const { known, now, events } of cases) {
     const { written, after } = write(known, now, events)
     for (const needed of eventsBetween(known, now))
@@ -129,7 +129,7 @@ test('whatever was told, with a sweep all is told, and the next one has nothing 
   }
 })
 
-test('whatever was told, the last event is true', () => {
+test('after any feed rows the last event is true', () => {
   for (const { known, now, events } of cases) {
     const { written } = write(known, now, events)
     if (written.length === 0) continue
@@ -137,7 +137,7 @@ test('whatever was told, the last event is true', () => {
   }
 })
 
-test('a database whose life goes on is not told to be deleted, unless it is told to be made again', () => {
+test('an unchanged life gets a deleted event only with a created row', () => {
   for (const { known, now, events } of cases) {
     if (!now || known?.life !== now.life || events.includes('created')) continue
     expect(write(known, now, events).written, JSON.stringify({ known, now, events })).not.toContain('deleted')

@@ -19,13 +19,13 @@ export const settings = { update_db: true, max_event_delay: 25, max_write_delay:
 const EVENTS: readonly DatabaseEvent[] = ['created', 'updated', 'deleted']
 
 interface RigOptions extends Partial<GlobalChangesOptions> {
-  /** Of the server that is watched, and written to. Default: that of this run. */
+  /** URL of the watched server, which also stores the events. Default: the server of this run. */
   readonly url?: string
-  /** By which the writer reaches it; default the same. */
+  /** URL at which the writer reaches the server. Default: the same. */
   readonly by?: string
 }
 
-/** Runs until the end of the test. */
+/** Runs global changes until the end of the test. */
 export function startGlobalChanges({ url = couchUrl(), by = url, ...options }: RigOptions = {}) {
   const couch = createTestCouch({ url })
   const name = options.name ?? uniqueName('global-changes')
@@ -49,14 +49,14 @@ export function startGlobalChanges({ url = couchUrl(), by = url, ...options }: R
     stopping.abort()
     await running
   }
-  /** As if the process ended now: nothing that it says from now on arrives. */
+  /** As if the process ended now: none of its later requests arrive. */
   const kill = async (proxy: FaultyProxy) => {
     await proxy.down()
     await stop()
   }
   onTestFinished(stop)
 
-  /** How often each event of a database was written: `created 1`. */
+  /** The number of writes of each event of a database: `created 1`. */
   async function written(database: string): Promise<string[]> {
     try {
       const docs = await events.getMany(EVENTS.map((event) => eventId(event, database)))
@@ -66,18 +66,18 @@ export function startGlobalChanges({ url = couchUrl(), by = url, ...options }: R
       throw thrown
     }
   }
-  /** The same without how often, which is once or more. */
+  /** The written events without their numbers. Each may be written more than once. */
   const kinds = async (database: string) => (await written(database)).map((event) => event.split(' ')[0]!)
   const seen = (database: string, wanted: DatabaseEvent[]) =>
     eventually(async () => expect(await kinds(database)).toEqual(wanted))
   return {
     ...{ couch, name, events, changes, stop, kill, written, kinds, seen },
-    /** The first look at all databases is over. */
+    /** The first sweep is over. */
     swept: () => eventually(async () => expect(await kinds('_users')).toContain('created')),
   }
 }
 
-/** A server of its own with a feed of all databases. */
+/** A private server with a feed of all databases. */
 export async function startServerWithFeed() {
   const server = await startPrivateCouch()
   onTestFinished(() => server.stop())
@@ -85,12 +85,12 @@ export async function startServerWithFeed() {
   return server
 }
 
-/** Holds requests back, or the answers to them, until they are released. */
+/** Holds requests, or their answers, until the test releases them. */
 export function createHold() {
   let release = () => {}
   let hold = () => {}
   const released = new Promise<void>((resolve) => (release = resolve))
-  /** Resolves when the first is held. */
+  /** Resolves when the first request is held. */
   const held = new Promise<void>((resolve) => (hold = resolve))
   const wait = () => {
     hold()
@@ -118,7 +118,7 @@ const answerJson = async (exchange: Exchange, value: unknown) => {
   exchange.end()
 }
 
-/** As CouchDB answers to `_dbs_info` for databases that it cannot read now, for any reason. */
+/** CouchDB's answer to `_dbs_info` for databases that it cannot read now, for any reason. */
 export const notFound: Fault = (exchange) => {
   const { keys } = JSON.parse(exchange.request.body) as { keys: string[] }
   return answerJson(
@@ -131,16 +131,16 @@ export interface FeedByHand {
   readonly proxy: FaultyProxy
   /** Adds a row to the feed. */
   readonly tell: (event: DatabaseEvent, database: string) => void
-  /** As the proxy's, for every request but that of the feed. */
+  /** As the proxy's `plan`, for every request except the feed. */
   readonly plan: (choose: (request: SeenRequest) => Fault | undefined) => void
   /** Resolves when the feed has a reader. */
   readonly followed: () => Promise<void>
 }
 
-/** Of the database behind the feed. */
+/** The info of the database behind the feed. */
 const FEED_INFO = { db_name: '_global_changes', doc_count: 0, update_seq: '0-x', instance_start_time: '1' }
 
-/** The server of this run, with a feed of all databases that has the rows of the test and no others. */
+/** The server of this run with a feed of all databases whose rows come from the test alone. */
 export async function startFeedByHand(): Promise<FeedByHand> {
   const proxy = await startFaultyProxy()
   let rows: Readable | undefined

@@ -27,7 +27,7 @@ const isFeed = ({ path }: SeenRequest) => path === '/_db_updates'
 const isAll = ({ path }: SeenRequest) => path === '/_all_dbs'
 const follows = (requests: readonly SeenRequest[]) => eventually(() => expect(requests.filter(isFeed)).not.toEqual([]))
 
-test('the server’s feed is followed, and none of a database’s own', async () => {
+test('the sidecar follows the server’s feed and no feed of single databases', async () => {
   const { couch, proxy, seen } = await start()
   await follows(proxy.requests)
   const db = couch.db(uniqueName('orders'))
@@ -36,14 +36,14 @@ test('the server’s feed is followed, and none of a database’s own', async ()
   await seen(db.name, ['created', 'updated'])
   await couch.request({ method: 'DELETE', db: db.name })
   await seen(db.name, ['created', 'updated', 'deleted'])
-  await seen('_dbs', ['updated']) // which is in no list of databases
+  await seen('_dbs', ['updated']) // this database is in no list
   expect(proxy.requests.filter(({ path }) => path.endsWith('/_changes'))).toEqual([])
 })
 
 test.each([
   ['is cut in a line', cutInLine(1)],
   ['is refused', refuse(500)],
-])('a feed that %s loses nothing', async (_, fault) => {
+])('a feed that %s loses no event', async (_, fault) => {
   const { couch, proxy, seen } = await start()
   await follows(proxy.requests)
   for (let round = 0; round < 3; round++) {
@@ -56,7 +56,7 @@ test.each([
   }
 })
 
-test('while the database of the feed is missing others tell; once it is there it is followed', async () => {
+test('without the feed’s database other sources deliver events, and the feed is followed once it exists', async () => {
   const { couch, proxy, seen } = await start({ hasFeed: false })
   const [before, after] = [couch.db(uniqueName('before')), couch.db(uniqueName('after'))]
   await before.create()
@@ -72,7 +72,7 @@ test('while the database of the feed is missing others tell; once it is there it
   await seen(before.name, ['created', 'updated', 'deleted'])
 })
 
-test('a feed that came while it was switched off is followed when it is on again', async () => {
+test('a feed created while the feature is off is followed once it is on', async () => {
   const { couch, proxy, changes, seen } = await start({ hasFeed: false })
   changes.change({ ...settings, update_db: false })
   await couch.db('_global_changes').create()
@@ -86,15 +86,15 @@ test('a feed that came while it was switched off is followed when it is on again
   expect(proxy.requests.slice(requests).filter(({ path }) => path === `/${db.name}/_changes`)).toEqual([])
 })
 
-test('an idle server is written nothing, however often it is looked at', async () => {
+test('repeated reads of an idle server write nothing', async () => {
   const { couch, proxy, changes } = await start()
   await follows(proxy.requests)
-  await eventually(() => couch.db('_users').get('_design/_auth')) // CouchDB writes it some seconds after it has started
+  await eventually(() => couch.db('_users').get('_design/_auth')) // CouchDB writes it some seconds after its start
   let asked = 0
   const looks = async (count: number) => {
     for (let look = 0; look < count; look++) {
       const before = proxy.requests.filter(isAll).length
-      changes.change({ ...settings, sweep_interval: 200 + ++asked }) // has it look now
+      changes.change({ ...settings, sweep_interval: 200 + ++asked }) // makes it list all databases now
       await eventually(() => expect(proxy.requests.filter(isAll).length).toBeGreaterThan(before))
     }
   }
@@ -102,7 +102,7 @@ test('an idle server is written nothing, however often it is looked at', async (
   await eventually(async () => {
     const before = written()
     await looks(2)
-    expect(written()).toBe(before) // what was before the test is told
+    expect(written()).toBe(before) // earlier changes are written
   })
   const [before, requests] = [written(), proxy.requests.length]
   await looks(5)
@@ -111,7 +111,7 @@ test('an idle server is written nothing, however often it is looked at', async (
   expect(wrote).toEqual([])
 })
 
-test('a server that is killed in the middle of a write loses no event', async () => {
+test('a server killed during a write loses no event', async () => {
   const { couch, proxy, seen } = await start()
   const dbs = Array.from({ length: 5 }, () => couch.db(uniqueName('orders')))
   for (const db of dbs) await db.create()

@@ -1,4 +1,4 @@
-/** Whatever the feed says, and whenever: in the end the events of a database say what is true of it. */
+/** For any content and timing of the feed, the events of a database are true in the end. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Database } from '../../../sidecar/couch/database.ts'
@@ -10,14 +10,14 @@ import { refuse, startFaultyProxy, type FaultyProxy, type SeenRequest } from '..
 import { createHold, notFound, settings, startFeedByHand, startGlobalChanges } from './rig.ts'
 
 const often = { ...settings, sweep_interval: 200 }
-/** Leaves out the databases of other tests. */
+/** Excludes the databases of other tests. */
 const only = (name: string) => ({ ...allBuckets, buckets: () => new Set([bucketOf(name)]) })
 const isList = ({ path }: SeenRequest) => path === '/_all_dbs'
 const isInfo = ({ path }: SeenRequest) => path === '/_dbs_info'
 const isNote = ({ method, path }: SeenRequest) => method === 'PUT' && path.includes('/_local/')
 const isNotes = ({ path }: SeenRequest) => path.endsWith('/_local_docs')
 
-/** Until a sweep has begun, and two more: what it found is written. */
+/** Waits for the start of a sweep and for two more sweeps, after which its events are written. */
 async function sweepsPass(proxy: FaultyProxy): Promise<void> {
   const lists = () => proxy.requests.filter(isList).length
   const before = lists()
@@ -32,7 +32,7 @@ test('no event is written before the ledger is read', async () => {
   const { changes, seen, written } = startGlobalChanges({ partition: only(db.name), by: proxy.url, settings: often })
   await followed()
   tell('created', db.name)
-  // It has left its windows, and has not been written.
+  // The event has left its windows and is not yet written.
   const isWithWriter = { pendingEvents: 0, pendingWrites: 0, lagMs: expect.toSatisfy((ms: number) => ms > 0) as number }
   await eventually(() => expect(changes.counts()).toMatchObject(isWithWriter))
   await sleep(500)
@@ -43,7 +43,7 @@ test('no event is written before the ledger is read', async () => {
   expect(await written(db.name)).toEqual(['created 1'])
 })
 
-test('a database is made again while no sidecar runs, and the feed tells only that it was made', async () => {
+test('a database created again without a sidecar gets all events, though the feed has only a created row', async () => {
   needs('database identity')
   const db = await freshDb('orders')
   const first = startGlobalChanges({ partition: only(db.name) })
@@ -53,11 +53,11 @@ test('a database is made again while no sidecar runs, and the feed tells only th
   const { proxy, tell, followed } = await startFeedByHand()
   const again = startGlobalChanges({ name: first.name, partition: only(db.name), by: proxy.url, settings: often })
   await followed()
-  tell('created', db.name) // while the first sweep leaves to the feed what it found
+  tell('created', db.name) // while the first sweep leaves its findings to the feed
   await eventually(async () => expect(await again.written(db.name)).toEqual(['created 2', 'deleted 1']))
 })
 
-test('a database is gone before its event is written, and the feed does not tell', async () => {
+test('a database deleted before its event is written gets a deleted event without a feed row', async () => {
   const db = await freshDb('orders')
   await deleteDb(db.name)
   const { proxy, tell, followed } = await startFeedByHand()
@@ -67,7 +67,7 @@ test('a database is gone before its event is written, and the feed does not tell
   await seen(db.name, ['created', 'deleted'])
 })
 
-test('an update of a database that is gone comes after its deletion, which is told again', async () => {
+test('an update of a deleted database follows its deletion, and the deletion is written again', async () => {
   const { proxy, tell, followed } = await startFeedByHand()
   const db = await freshDb('orders')
   const { seen, written } = startGlobalChanges({ partition: only(db.name), by: proxy.url, settings: often })
@@ -80,7 +80,7 @@ test('an update of a database that is gone comes after its deletion, which is to
   await eventually(async () => expect(await written(db.name)).toEqual(['created 1', 'updated 1', 'deleted 2']))
 })
 
-test('the deletion of an earlier life is told late, and is not written of the database that is there', async () => {
+test('a late deletion of an earlier life is not written for the existing database', async () => {
   const { proxy, tell, followed } = await startFeedByHand()
   const db = await freshDb('orders')
   const { seen, written } = startGlobalChanges({ partition: only(db.name), by: proxy.url })
@@ -98,13 +98,13 @@ test('the deletion of an earlier life is told late, and is not written of the da
   })
 })
 
-test('a database is made while a sweep waits for the list of all, and cannot be read afterwards', async () => {
+test('a database created while a sweep waits for the list, and unreadable later, gets its event', async () => {
   const { proxy, plan, tell, followed } = await startFeedByHand()
   const name = uniqueName('orders')
   const { changes, couch, seen, kinds } = startGlobalChanges({ partition: only(name), by: proxy.url })
   onTestFinished(() => deleteDb(name))
   await followed()
-  await eventually(() => expect(proxy.requests.filter(isList).length).toBeGreaterThan(1)) // once more for the feed
+  await eventually(() => expect(proxy.requests.filter(isList).length).toBeGreaterThan(1)) // the feed lists once more
   const list = createHold()
   proxy.next(list.answers, isList)
   changes.change(often)
@@ -118,12 +118,12 @@ test('a database is made while a sweep waits for the list of all, and cannot be 
   expect(await kinds(name)).toEqual(['created'])
 })
 
-test('a database is deleted, and both are told, while a sweep waits for others to tell that it was made', async () => {
+test('a database created and deleted during a sweep keeps its deleted event', async () => {
   const { proxy, tell, followed } = await startFeedByHand()
   const name = uniqueName('orders')
   const { changes, couch, seen, written } = startGlobalChanges({ partition: only(name), by: proxy.url })
   await followed()
-  await eventually(() => expect(proxy.requests.filter(isList).length).toBeGreaterThan(1)) // once more for the feed
+  await eventually(() => expect(proxy.requests.filter(isList).length).toBeGreaterThan(1)) // the feed lists once more
   await couch.db(name).create()
   const reading = createHold()
   proxy.next(reading.answers, (request) => isInfo(request) && request.body.includes(name))
@@ -138,7 +138,7 @@ test('a database is deleted, and both are told, while a sweep waits for others t
   expect(await written(name)).toEqual(['created 1', 'deleted 1'])
 })
 
-test('that a database was made is not written before it is noted', async () => {
+test('a created event is not written before its note', async () => {
   const { proxy, plan, tell, followed } = await startFeedByHand()
   const db = await freshDb('orders')
   plan((request) => (isNote(request) ? refuse(500) : undefined))
@@ -153,28 +153,31 @@ test('that a database was made is not written before it is noted', async () => {
 
 test.each([
   { what: 'deleted', happens: (db: Database) => deleteDb(db.name), wanted: ['created 1', 'deleted 1'] },
-  { what: 'made again', happens: makeAgain, wanted: ['created 2', 'deleted 1'] },
-])('a database is $what after the sidecar was killed that told that it was made', async ({ happens, wanted }) => {
-  needs('database identity')
-  const { proxy, tell, followed } = await startFeedByHand()
-  const db = createTestCouch().db(uniqueName('orders'))
-  const first = startGlobalChanges({ partition: only(db.name), by: proxy.url })
-  onTestFinished(() => deleteDb(db.name))
-  await followed()
-  await db.create()
-  tell('created', db.name)
-  await first.seen(db.name, ['created'])
-  await first.kill(proxy)
-  await happens(db)
-  const { proxy: by } = await startFeedByHand() // has nothing of this
-  const again = startGlobalChanges({ name: first.name, partition: only(db.name), by: by.url })
-  await eventually(async () => expect(await again.written(db.name)).toEqual(wanted))
-})
+  { what: 'created again', happens: makeAgain, wanted: ['created 2', 'deleted 1'] },
+])(
+  'a database $what after a kill of the sidecar that wrote its created event gets the right events',
+  async ({ happens, wanted }) => {
+    needs('database identity')
+    const { proxy, tell, followed } = await startFeedByHand()
+    const db = createTestCouch().db(uniqueName('orders'))
+    const first = startGlobalChanges({ partition: only(db.name), by: proxy.url })
+    onTestFinished(() => deleteDb(db.name))
+    await followed()
+    await db.create()
+    tell('created', db.name)
+    await first.seen(db.name, ['created'])
+    await first.kill(proxy)
+    await happens(db)
+    const { proxy: by } = await startFeedByHand() // has no row of this
+    const again = startGlobalChanges({ name: first.name, partition: only(db.name), by: by.url })
+    await eventually(async () => expect(await again.written(db.name)).toEqual(wanted))
+  },
+)
 
 test.each([
-  { how: 'has gone before it is read', isGone: true, again: (db: Database) => sleep(1100).then(() => db.create()) },
-  { how: 'is said falsely to be gone', isGone: false, again: makeAgain },
-])('a database is told to be made, $how, and is made again while no sidecar runs', async ({ isGone, again }) => {
+  { how: 'deleted before the read', isGone: true, again: (db: Database) => sleep(1100).then(() => db.create()) },
+  { how: 'falsely reported as deleted', isGone: false, again: makeAgain },
+])('a new database $how, then created again without a sidecar, gets the right events', async ({ isGone, again }) => {
   needs('database identity')
   const { proxy, plan, tell, followed } = await startFeedByHand()
   const db = createTestCouch().db(uniqueName('orders'))
@@ -188,12 +191,12 @@ test.each([
   await first.seen(db.name, ['created'])
   await first.kill(proxy)
   await again(db)
-  const { proxy: by } = await startFeedByHand() // has nothing of this
+  const { proxy: by } = await startFeedByHand() // has no row of this
   const second = startGlobalChanges({ name: first.name, partition: only(db.name), by: by.url })
   await eventually(async () => expect(await second.written(db.name)).toEqual(['created 2', 'deleted 1']))
 })
 
-test('a note that is being written for one event is waited for by the next', async () => {
+test('the next event waits for the note that is being written', async () => {
   const db = await freshDb('orders')
   const { signal } = new AbortController()
   const proxy = await startFaultyProxy()

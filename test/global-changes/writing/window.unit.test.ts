@@ -24,7 +24,7 @@ test('what comes within the time after the first goes on together, each once', a
   expect([closed, window.size]).toEqual([[['a', 'b']], 0])
 })
 
-test('the next one opens a window of its own', async () => {
+test('the next event opens a new window', async () => {
   const { clock, closed, window } = start()
   window.add(['a'])
   await clock.advance(25)
@@ -36,14 +36,14 @@ test('the next one opens a window of its own', async () => {
   expect(closed).toEqual([['a'], ['a']])
 })
 
-test('nothing opens none', async () => {
+test('an empty set of events opens no window', async () => {
   const { clock, closed, window } = start()
   window.add([])
   await clock.advance(100)
   expect([closed, clock.sleeping]).toEqual([[], 0])
 })
 
-test('a new delay holds for what is gathered already', async () => {
+test('a new delay applies to collected events', async () => {
   const { clock, closed, settings, window } = start()
   settings.delayMs = 1000
   window.add(['a'])
@@ -61,7 +61,7 @@ test('a new delay holds for what is gathered already', async () => {
   expect(closed).toEqual([['a'], ['b']])
 })
 
-test('what is cleared is not handed on', async () => {
+test('cleared events are not passed on', async () => {
   const { clock, closed, window } = start()
   window.add(['a'])
   window.clear()

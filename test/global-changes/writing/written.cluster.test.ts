@@ -26,10 +26,9 @@ test(
     for (const db of dbs.slice(5)) await rigs[0]!.seen(db.name, ['created', 'updated', 'deleted'])
     for (const rig of rigs) await rig.stop()
 
-    const ids = dbs.flatMap((db) => [`created:${db.name}`, `updated:${db.name}`])
-    await eventually(async () => {
-      for (const id of ids) expect(await rigs[0]!.events.leaves(id)).toHaveLength(1)
-    })
-    for (const rig of rigs) expect(rig.changes.counts().conflicts).toBe(0)
-  },
-)
+  const ids = dbs.flatMap((db) => [`created:${db.name}`, `updated:${db.name}`])
+  await eventually(async () => {
+    for (const id of ids) expect(await rigs[0]!.events.leaves(id)).toHaveLength(1)
+  })
+  for (const rig of rigs) expect(rig.changes.counts().conflicts).toBe(0)
+})
