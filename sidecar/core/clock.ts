@@ -1,14 +1,17 @@
 import { onAbort } from './on-abort.ts'
 
-/** Time as the sidecar sees it. The second implementation is the one tests turn by hand. */
+/** The sidecar's source of time. Tests have a second implementation, with manual time. */
 export interface Clock {
   /** Milliseconds since the epoch, for times that people and other machines read. */
   now(): number
-  /** Milliseconds that never jump, for measuring how long something took. Means nothing outside this process. */
+  /** Monotonic milliseconds, to measure durations. Meaningless outside this process. */
   ticks(): number
   /** Resolves after `ms`; rejects with the signal's reason as soon as it aborts. */
   sleep(ms: number, signal: AbortSignal): Promise<void>
 }
+
+/** 24.8 days: Node fires a longer timer at once. */
+export const LONGEST_TIMER_MS = 2_147_483_647
 
 export const systemClock: Clock = {
   now: () => Date.now(),
@@ -16,10 +19,18 @@ export const systemClock: Clock = {
   sleep: (ms, signal) =>
     new Promise((resolve, reject) => {
       signal.throwIfAborted()
-      const timer = setTimeout(() => {
-        stopListening()
-        resolve()
-      }, ms)
+      let timer: NodeJS.Timeout
+      const wait = (leftMs: number) => {
+        timer = setTimeout(
+          () => {
+            if (leftMs > LONGEST_TIMER_MS) return wait(leftMs - LONGEST_TIMER_MS)
+            stopListening()
+            resolve()
+          },
+          Math.min(leftMs, LONGEST_TIMER_MS),
+        )
+      }
+      wait(ms)
       const stopListening = onAbort(signal, () => {
         clearTimeout(timer)
         reject(signal.reason as Error)
@@ -27,5 +38,5 @@ export const systemClock: Clock = {
     }),
 }
 
-/** A time as it is written in documents: ISO 8601, UTC. */
+/** Formats a time as documents hold it: ISO 8601, UTC. */
 export const isoTime = (ms: number): string => new Date(ms).toISOString()

@@ -1,4 +1,4 @@
-export { measure, parseDuration, type Duration } from '../../ddocs/lib/duration.ts'
+export { LONGEST_MS, measure, parseDuration, type Duration } from '../../ddocs/lib/duration.ts'
 
 const UNITS = [
   ['h', 3_600_000],
@@ -7,7 +7,7 @@ const UNITS = [
   ['ms', 1],
 ] as const
 
-/** For people, in the largest unit that leaves no rest: `90 s`, `2 h`. */
+/** Formats a duration for people, in the largest unit without a remainder: `90 s`, `2 h`. */
 export function lasting(ms: number): string {
   const [unit, size] = UNITS.find(([, size]) => ms % size === 0) ?? ['ms', 1]
   return `${ms / size} ${unit}`

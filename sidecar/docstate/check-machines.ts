@@ -1,12 +1,13 @@
 /**
- * What is wrong with a table of machines, and with the handlers beside it: a mistyped name would leave documents in a
- * state that no handler takes and no client may leave. Faults refuse the table; doubts are logged, since a table may
- * mean what looks odd (admins write anything, another sidecar may have the other handlers).
+ * Checks machines and their handlers. A mistyped name would leave documents in a state that no handler takes and no
+ * client may leave. Faults refuse the machines. Doubts are only logged, since an odd table can be intended. Admins may
+ * write anything, and another sidecar may have the other handlers.
  */
 import { inspect } from 'node:util'
 import { z } from 'zod'
 import type { Machine, Machines } from '../../ddocs/machine.ts'
 import { SHOWN } from '../core/failure.ts'
+import { LONGEST_MS } from '../core/duration.ts'
 import { didYouMean } from '../core/nearest.ts'
 import type { DispatchTable } from './classify.ts'
 import type { Registration } from './types.ts'
@@ -19,7 +20,7 @@ const fields = z.strictObject({
   timeout: z
     .union(
       [
-        z.strictObject({ afterMs: z.number().positive(), next: z.string() }),
+        z.strictObject({ afterMs: z.number().positive().max(LONGEST_MS), next: z.string() }),
         z.strictObject({ at: z.string().regex(/^[^_]/, 'expected the name of a field of your own'), next: z.string() }),
       ],
       {

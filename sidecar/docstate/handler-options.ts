@@ -3,14 +3,18 @@ import { z } from 'zod'
 import { ConfigError } from '../core/errors.ts'
 import { SHOWN } from '../core/failure.ts'
 import { didYouMean } from '../core/nearest.ts'
-import { lasting, parseDuration, type Duration } from '../core/duration.ts'
+import { lasting, LONGEST_MS, parseDuration, type Duration } from '../core/duration.ts'
 import { isTimeZone, parseCron } from '../core/cron.ts'
 import type { Deletion, DeletionHandler, DeletionOptions, Schedule, ScheduleHandler, ScheduleOptions } from './runs.ts'
 import type { HandlerOptions, Registration, ResolvedOptions } from './types.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 
-const ms = z.number('milliseconds').finite('milliseconds').positive('milliseconds')
-const count = z.int('a whole number from 1 on').positive('a whole number from 1 on')
+const ms = z
+  .number('milliseconds')
+  .finite('milliseconds')
+  .positive('milliseconds')
+  .max(LONGEST_MS, 'at most a hundred years, in milliseconds')
+const count = z.int('a whole number of at least 1').positive('a whole number of at least 1')
 const A_TIME = 'a time such as 90s, 30m or 24h'
 const A_PRIORITY = 'a whole number from 0 to 9'
 const A_CRON = "a cron expression, such as '0 6 * * *'"

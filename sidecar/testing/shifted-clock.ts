@@ -1,15 +1,12 @@
-import { systemClock, type Clock } from '../core/clock.ts'
+import { LONGEST_TIMER_MS, systemClock, type Clock } from '../core/clock.ts'
 import { onAbort } from '../core/on-abort.ts'
 
-/** The system's clock, which can be set forward: who sleeps wakes when it is time by it. */
+/** The system's clock, which a test can set forward. Each sleep ends by this clock. */
 export interface ShiftedClock extends Clock {
-  /** How far it is ahead of the system's, milliseconds. */
+  /** How far this clock is ahead of the system's, milliseconds. */
   readonly aheadMs: number
   advance(ms: number): void
 }
-
-/** No timer of Node lasts longer. */
-const LONGEST_MS = 2_147_483_647
 
 export function createShiftedClock(): ShiftedClock {
   const sleepers = new Set<() => void>()
@@ -37,7 +34,7 @@ export function createShiftedClock(): ShiftedClock {
           clearTimeout(timer)
           const leftMs = until - clock.ticks()
           if (leftMs > 0) {
-            timer = setTimeout(look, Math.min(leftMs, LONGEST_MS))
+            timer = setTimeout(look, Math.min(leftMs, LONGEST_TIMER_MS))
             return
           }
           end()

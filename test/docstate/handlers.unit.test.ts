@@ -119,6 +119,10 @@ test.each([
   [{ concurrency: NaN }, 'concurrency: expected a whole number of at least 1, got NaN'],
   [{ attempts: 1.5 }, 'attempts: expected a whole number of at least 1, got 1.5'],
   [{ backoff: { baseMs: -1, capMs: 1 } }, 'backoff.baseMs: expected milliseconds, got -1'],
+  [
+    { backoff: { baseMs: 1, capMs: 1e300 } },
+    'backoff.capMs: expected at most a hundred years, in milliseconds, got 1e+300',
+  ],
   [{ backoff: 1000 }, 'backoff: expected { baseMs, capMs }, got 1000'],
   [{ backoff: { base: 1 } }, 'there is no option backoff.base (did you mean baseMs?); there are baseMs, capMs'],
   [{ onLost: 'forget' }, "onLost: expected 'park' or 'retry', got 'forget'"],
