@@ -5,22 +5,22 @@ import { startServer } from './process.ts'
 
 export interface EmbeddedCouchOptions {
   readonly log: Log
-  /** Tried first, then the next free one. Default 5984. */
+  /** Preferred port; if it is taken, the next free one. Default 5984. */
   readonly port?: number
-  /** Gives up starting. */
+  /** Cancels the start. */
   readonly signal?: AbortSignal
 }
 
 export interface EmbeddedCouch {
-  /** `http://admin:password@127.0.0.1:port`; the password is another one each time. */
+  /** `http://admin:password@127.0.0.1:port`, with a new random password each time. */
   readonly url: string
   close(): Promise<void>
 }
 
 /**
- * A server that speaks like CouchDB: pouchdb-server's `express-pouchdb` in a process of its own, on 127.0.0.1 only, with its
- * databases in memory. For trying things out and for tests; couchdb-sidecar's `docs/quirks.md` says where it differs from
- * CouchDB. Throws where it does not start, and the signal's reason.
+ * Starts a server with CouchDB's API, for experiments and tests. It is pouchdb-server's `express-pouchdb` in its own
+ * process, on 127.0.0.1 only, with databases in memory. couchdb-sidecar's `docs/quirks.md` lists its differences from
+ * CouchDB. Throws if the server does not start, and the signal's reason.
  *
  * @example
  * const couch = await startCouch({ log: console })

@@ -4,10 +4,10 @@ import { createServer } from 'node:net'
 const PORTS_TRIED = 100
 
 /**
- * Starts something on the preferred port of 127.0.0.1 or, where that is taken, on the next free one. Looking and
- * listening are two steps, so another process may come between: a start that fails is tried on the next port if its
- * own port was taken, or turns out to be by now, and is the caller's failure otherwise. It may be free again already: of two that
- * look at the same time, one takes the port for a moment.
+ * Starts a server on the preferred port of 127.0.0.1 or, if that is taken, on the next free one. The check and the
+ * start are two steps, so another process may take the port between them. A failed start continues with the next port
+ * if its own port was taken, or is taken by now. Any other failure is thrown. A port that was taken may be free again
+ * already: two concurrent checks each hold the port for a moment.
  */
 export async function startOnFreePort<T>(preferred: number, start: (port: number) => Promise<T>): Promise<T> {
   for (let port = preferred; port < preferred + PORTS_TRIED; port++) {

@@ -1,4 +1,4 @@
-/** What is told while it runs; a pino logger is one. */
+/** Receives log lines; a pino logger fits. */
 export interface Log {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void

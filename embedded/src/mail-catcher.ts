@@ -5,18 +5,18 @@ import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 's
 import { startOnFreePort } from './free-port.ts'
 import type { Log } from './log.ts'
 
-/** A message as it was received. */
+/** A received message. */
 export interface CaughtMail {
   /** Counts from 1, never reused. */
   readonly id: number
-  /** The address in its `From` header, or of the envelope where it has none. */
+  /** Address in the `From` header; without that header, the envelope's sender. */
   readonly from: string
-  /** The addresses of the envelope: those it was delivered to, even if the headers say otherwise. */
+  /** Recipients of the envelope: the actual ones, even if the headers differ. */
   readonly to: readonly string[]
   readonly subject: string
   readonly text: string
   readonly html: string
-  /** With its angle brackets; empty where the message has none. */
+  /** With angle brackets; empty if the message has none. */
   readonly messageId: string
   readonly receivedAt: string
 }
@@ -24,24 +24,22 @@ export interface CaughtMail {
 export interface MailCatcher {
   /** `smtp://127.0.0.1:port`. */
   readonly smtpUrl: string
-  /** The last hundred, the newest last. */
+  /** The last 100 mails, newest last. */
   readonly mails: readonly CaughtMail[]
-  /** Drops every connection. */
+  /** Closes the server and every connection. */
   close(): Promise<void>
 }
 
 export interface MailCatcherOptions {
   readonly log: Log
-  /** Tried first, then the next free one. Default 1025. */
+  /** Preferred port; if it is taken, the next free one. Default 1025. */
   readonly port?: number
 }
 
 const MAX_MAILS = 100
 const MAX_BYTES = 10 * 1024 * 1024
 
-/**
- * A mail server that takes every message, delivers none, and keeps the last hundred to look at. On 127.0.0.1 only.
- */
+/** Starts a mail server on 127.0.0.1 that accepts every message, delivers none, and keeps the last 100. */
 export async function startMailCatcher({ log, port = 1025 }: MailCatcherOptions): Promise<MailCatcher> {
   const mails: CaughtMail[] = []
   let received = 0

@@ -1,4 +1,4 @@
-/** The process of the server: its beginning and its end. It ends with this one, however that ends: the channel between them breaks. */
+/** Starts and stops the server process. It ends with this process in any case, because their IPC channel breaks. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { tmpdir } from 'node:os'
@@ -7,10 +7,10 @@ import { finished } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 import type { Log } from './log.ts'
 
-/** What the process is told first. */
+/** The first message to the process. */
 export interface ServerSettings {
   readonly port: number
-  /** Of the one server admin, `admin`. */
+  /** Password of the only server admin, `admin`. */
   readonly password: string
 }
 
@@ -20,15 +20,15 @@ export interface ServerOptions extends ServerSettings {
 }
 
 export interface Server {
-  /** Resolves when the process is gone. */
+  /** Resolves when the process has exited. */
   stop(): Promise<void>
 }
 
 const STOP_MS = 2000
-/** Compiled: Node 20 runs no TypeScript, and this module may run from its source. */
+/** The compiled program: Node 20 does not run TypeScript, and this module may run from its source. */
 const PROGRAM = fileURLToPath(new URL('../dist/server/main.js', import.meta.url))
 
-/** Resolves when the server listens. Throws where it ends instead, and the signal's reason. */
+/** Resolves when the server listens. Throws if the process ends first, and the signal's reason. */
 export async function startServer({ log, signal, port, password }: ServerOptions): Promise<Server> {
   signal?.throwIfAborted()
   const child = fork(PROGRAM, {
@@ -45,7 +45,7 @@ export async function startServer({ log, signal, port, password }: ServerOptions
   })
 
   let stopping = false
-  // Not its 'close', which does not come after a disconnect.
+  // Not the event 'close', which is missing after a disconnect.
   const gone = Promise.all([once(child, 'exit'), finished(child.stderr!)]).then(() => {
     if (!stopping) log.error({ lastWords }, 'the embedded CouchDB ended by itself')
   })

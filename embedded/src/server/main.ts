@@ -1,22 +1,24 @@
 /**
- * The process of the server: `express-pouchdb` with its databases in memory, for one admin. It ends with its parent, and
- * mends what would make it useless for the sidecar:
+ * The server process: `express-pouchdb` with databases in memory, for one admin. It ends with its parent. It mends
+ * faults that make `express-pouchdb` useless for the sidecar:
  *
- * - One failing request must not end the server. Any exception in a callback would, for instance when a feed is asked
- *   for with a filter that is not there. Here the request at fault is answered with 500 if it has no answer yet.
- * - Only a server admin makes and deletes databases. It crashes when another user tries to make one; once another user
- *   has tried to delete one, every later request to a database fails.
- * - A database that is deleted stays so. It would be made again for a request that came in before, and another that was
- *   writing into it never answered; its feeds go on, empty. Here the first and the second get a 404, and the feeds end.
- * - Nothing is compressed: it does not flush, so that the rows of a compressed feed never leave it.
- * - A form (what curl sends unless told otherwise) is read as JSON, as CouchDB does. It would be ignored, and an empty
- *   document stored.
- * - A document that was replicated is shown to `validate_doc_update` with the history of the one before it. That would be
- *   written into the document itself, which is then taken for the one that is there: what a client has changed is lost
- *   without a word.
- * - An attachment whose body breaks off is not stored. It would be, as an empty one.
+ * - A failing request does not end the server. Without the mend, any exception in a callback ends it, for instance a
+ *   feed with a missing filter. Such a request gets a 500 if it has no answer yet.
+ * - Only a server admin creates and deletes databases. Without the mend, the server crashes when another user tries to
+ *   create one. After another user tries to delete one, every later request to a database fails.
+ * - A deleted database stays deleted. Without the mend, an earlier request creates it again, a concurrent write gets no
+ *   answer, and its feeds continue without rows. With it, both requests get a 404, and the feeds end.
+ * - Answers are not compressed: the compression does not flush, so rows of a compressed feed never leave the server.
+ * - A form (curl's default content type) is read as JSON, as CouchDB does. Without the mend, it is ignored, and an
+ *   empty document is stored.
+ * - `validate_doc_update` gets a replicated document with the history of the one before it. Without the mend, that
+ *   history is written into the document itself, which then counts as the stored one: a client's change is lost without
+ *   an error.
+ * - An attachment with a broken body is not stored. Without the mend, an empty one is stored.
+ * - A `validate_doc_update` is compiled once. Without the mend, all design documents are read and compiled for each
+ *   document that is written.
  */
-import './mends.ts' // before what it mends is read
+import './mends.ts' // before the modules that it mends
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { pbkdf2Sync, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -31,7 +33,7 @@ import { isOfDatabase, track } from './under-way.ts'
 if (!process.connected) process.exit()
 process.once('disconnect', () => process.exit())
 
-/** As the packages of PouchDB are, which bring no types. */
+/** The API of PouchDB's packages, which come without types. */
 interface PouchDBStatic {
   plugin(plugin: unknown): PouchDBStatic
 }
@@ -67,7 +69,7 @@ function createApp({ password }: ServerSettings): CouchApp {
   return app
 }
 
-/** A random password needs no key stretching, which would have to be paid for on every request. */
+/** A random password needs no key stretching, which would slow down every request. */
 function hashOf(password: string): string {
   const salt = randomBytes(16).toString('hex')
   return `-pbkdf2-${pbkdf2Sync(password, salt, 1, 20, 'sha1').toString('hex')},${salt},1`
@@ -90,7 +92,7 @@ const isForm = ({ url = '', headers }: http.IncomingMessage): boolean =>
 const makesOrDeletesDatabase = (request: http.IncomingMessage): boolean =>
   (request.method === 'PUT' || request.method === 'DELETE') && isOfDatabase(request)
 
-/** Asks the server itself whose credentials these are. */
+/** Requests the session of these credentials from the server itself. */
 async function isAdmin({ socket, headers: { authorization = '', cookie = '' } }: http.IncomingMessage) {
   const question = { port: socket.localPort, host: '127.0.0.1', path: '/_session', headers: { authorization, cookie } }
   const said = await new Promise<string>((resolve, reject) => {

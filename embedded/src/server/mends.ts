@@ -1,12 +1,28 @@
-/** Faults of PouchDB's server that are mended in its text, when Node reads it: `main.ts` says which. */
+/** Mends faults in the source text of PouchDB's server when Node loads it. `main.ts` lists the faults. */
 import Module from 'node:module'
 
-/** Text of its packages, by the file it stands in, and what is read in its place. */
+/** Text in a file of PouchDB's packages, and its replacement. */
 const MENDS: readonly (readonly [file: RegExp, from: string, to: string])[] = [
   [
     /[\\/]pouchdb-validation[\\/]lib[\\/]index\.js$/,
     'newDoc._revisions = (oldDoc || {})._revisions;',
     'newDoc = Object.assign({}, newDoc, { _revisions: (oldDoc || {})._revisions });',
+  ],
+  [
+    /[\\/]pouchdb-validation[\\/]lib[\\/]index\.js$/,
+    `return db.allDocs({
+    startkey: "_design/",
+    endkey: "_design0",
+    include_docs: true
+  }).then(parseValidationFunctions);`,
+    `return db.allDocs({ startkey: '_design/', endkey: '_design0' }).then(function (listed) {
+      var revs = JSON.stringify(listed.rows.map(function (row) { return [row.id, row.value.rev] }))
+      if (db.validating && db.validating.revs === revs) return db.validating.functions
+      return db.allDocs({ startkey: '_design/', endkey: '_design0', include_docs: true }).then(function (read) {
+        db.validating = { revs: revs, functions: parseValidationFunctions(read) }
+        return db.validating.functions
+      })
+    })`,
   ],
   [
     /[\\/]express-pouchdb[\\/]lib[\\/]utils\.js$/,
@@ -50,6 +66,9 @@ const { prototype } = Module as unknown as { readonly prototype: Compiling }
 const compile = prototype._compile
 prototype._compile = function mended(source, path) {
   const mends = MENDS.filter(([file]) => file.test(path))
-  const text = mends.reduce((before, [, from, to]) => before.replace(from, to), source)
+  const text = mends.reduce((before, [, from, to]) => {
+    if (!before.includes(from)) throw new Error(`${path}: expected ${from}, which is to be mended`)
+    return before.replace(from, () => to)
+  }, source)
   return compile.call(this, text, path)
 }

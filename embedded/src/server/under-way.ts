@@ -7,7 +7,7 @@ const databasePath = ({ url = '' }: http.IncomingMessage): string => /^\/[^/?]*/
 export const isOfDatabase = ({ url = '' }: http.IncomingMessage): boolean =>
   /^\/[^/?]+\/?(\?|$)/.test(url) && !url.startsWith('/_session')
 
-/** Requests under way, by the path of their database. */
+/** Open answers, by the path of their database. */
 const underWay = new Map<string, Set<http.ServerResponse>>()
 
 export function track(request: http.IncomingMessage, response: http.ServerResponse): void {
@@ -27,6 +27,6 @@ export function track(request: http.IncomingMessage, response: http.ServerRespon
 
 function endWithDatabase(response: http.ServerResponse): void {
   if (!response.headersSent) answer(response, 404, { error: 'not_found', reason: 'Database does not exist.' })
-  // Without this, the next heartbeat would be an error.
+  // Otherwise the next heartbeat causes an error.
   else response.end(() => response.destroy())
 }
