@@ -34,8 +34,8 @@ const project = (name: string, test: NonNullable<TestProjectInlineConfiguration[
       pool: 'forks',
       isolate: false, // the files of a worker process share its modules
       setupFiles: 'test/support/leak-guard.ts',
-      testTimeout: 120_000,
-      hookTimeout: 120_000,
+      testTimeout: 300_000,
+      hookTimeout: 300_000,
       ...test,
     },
   }) satisfies TestProjectInlineConfiguration
@@ -64,6 +64,7 @@ export default defineConfig({
         exclude: parts,
         env: { THOROUGH: '1', SIDECAR_AS: 'process' },
         globalSetup: BUILD,
+        isolate: true, // two of them import the same files: each must run them
         fileParallelism: false,
         sequence: { groupOrder: 1 },
       }),

@@ -55,7 +55,7 @@ async function runInstalled(home: string, settings: Settings): Promise<string> {
 
 const timeout = 300_000
 
-test('the sidecar brings nothing that is embedded, says so, and starts beside a CouchDB', { timeout }, async () => {
+test('the sidecar installs no embedded server, reports that, and starts beside a CouchDB', { timeout }, async () => {
   const home = await install(['.'])
   expect(await readdir(join(home, 'node_modules'))).not.toContain('express-pouchdb')
   const settings = { ...settingsOf(await createControl()), SMTP_URL: 'smtp://127.0.0.1:9' }
@@ -68,12 +68,12 @@ test('the sidecar brings nothing that is embedded, says so, and starts beside a 
   expect(ended.stderr).toContain('npm install couchdb-sidecar-embedded')
 })
 
-test('with the embedded server beside it, it needs nothing else', { timeout }, async () => {
+test('the sidecar runs with the embedded server package alone', { timeout }, async () => {
   const home = await install(['.', 'embedded'])
   expect(await runInstalled(home, {})).toContain('embedded mail catcher')
 })
 
-test('the client loads where PouchDB is', { timeout }, async () => {
+test('the client loads beside an installed PouchDB', { timeout }, async () => {
   const home = await install(['client'], 'pouchdb@9')
   const script = `
     import PouchDB from 'pouchdb'
@@ -83,7 +83,7 @@ test('the client loads where PouchDB is', { timeout }, async () => {
   expect(stdout).toMatch(/^function \w+/)
 })
 
-test('a new project is tested and checked by what is installed', { timeout }, async () => {
+test('a new project runs its tests and checks with the installed packages', { timeout }, async () => {
   const home = await install(['.', 'embedded'], 'tsx', 'typescript', '@types/node@20')
   await run('npx', ['couchdb-sidecar', 'init', 'my-app'], { cwd: home, env: SHELL })
   const app = { cwd: join(home, 'my-app'), env: SHELL }

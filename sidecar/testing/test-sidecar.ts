@@ -73,8 +73,8 @@ export interface TestSidecar {
   close(): Promise<void>
 }
 
-const WITHIN_MS = 20_000
-/** In as many steps as this the clock is set forward, while no handler runs. */
+const WITHIN_MS = 30_000
+/** Number of steps in which `advance` sets the clock forward while no handler runs. */
 const STEPS = 10
 /**
  * The worker reads waiting documents each minute. A read from before the clock moved lacks the documents that are due

@@ -27,7 +27,7 @@ export interface WorkerOptions {
 }
 
 const { version } = createRequire(import.meta.url)('couchdb-sidecar/package.json') as { version: string }
-const UP_MS = 20_000
+const UP_MS = 60_000
 const POLL_MS = 20
 
 /** Resolves when the worker follows its databases. */
@@ -52,9 +52,14 @@ export async function startWorker({ connection, config, handlers, clock, log, wa
   }
   try {
     const url = await Promise.race([listening, running.then(() => Promise.reject(new Error('the worker has ended')))])
+    let answer = ''
     await poll(
-      () => isUp(url),
-      () => `expected the worker to be up within ${UP_MS} ms`,
+      async () => {
+        const response = await fetch(`${url}/_up`)
+        answer = await response.text()
+        return response.ok || undefined
+      },
+      () => `expected the worker to be up within ${UP_MS} ms, got from /_up: ${answer}`,
       UP_MS,
     )
     return { connection, crash }
@@ -64,13 +69,7 @@ export async function startWorker({ connection, config, handlers, clock, log, wa
   }
 }
 
-async function isUp(url: string): Promise<true | undefined> {
-  const answer = await fetch(`${url}/_up`)
-  await answer.body?.cancel()
-  return answer.ok || undefined
-}
-
-/** What `look` finds, asked again until there is something; throws the message when that takes longer than `within` milliseconds. */
+/** Calls `look` until it returns a value. Throws the message after `within` milliseconds. */
 export async function poll<T>(look: () => Promise<T | undefined>, message: () => string, within: number): Promise<T> {
   for (const began = performance.now(); ; await sleep(POLL_MS)) {
     const found = await look()

@@ -19,7 +19,7 @@ test.each([0, 1])('a device that requests another mail gets it, and link %i of t
   await untilState(registration, device._id, 'active')
 })
 
-test('an owner is mailed so many times within an hour and not more, whatever spelling and device asks', async () => {
+test('the hourly mail quota of an owner holds for every spelling of the address and every device', async () => {
   const registration = await startRegistration({ SIDECAR_MAILS_PER_OWNER: '2' })
   const { control, smtp } = registration
   const device = newDevice({ owner: 'Busy@Example.com' })

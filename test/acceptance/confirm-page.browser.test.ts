@@ -21,7 +21,7 @@ test('a device registers with one mail, its link and the displayed code, and get
   await page.goto(link)
   await page.getByLabel('Code on the device').fill('1234')
   await page.getByRole('button', { name: 'Confirm this device' }).tap()
-  await page.getByRole('heading', { name: 'Your device is confirmed' }).waitFor({ timeout: 20_000 })
+  await page.getByRole('heading', { name: 'Your device is confirmed' }).waitFor()
   const [user, password] = await page.locator('dd').allInnerTexts()
 
   const active = await untilState(registration, device._id, 'active')

@@ -70,33 +70,30 @@ const troubles: Record<string, (proxy: FaultyProxy, registration: Registration) 
 /** Like a user whom the page invites to try again, repeats the click. Resolves with the password. */
 async function registerAnyway(registration: Registration, device: NewDevice): Promise<string | undefined> {
   await registration.control.member.put(device)
-  await untilState(registration, device._id, 'confirming', 60_000)
+  await untilState(registration, device._id, 'confirming')
   const [link] = linksTo(registration, device.owner)
   const click = async () => {
     const { body } = await typeCode(link!)
     expect(body).toMatchObject({ ok: true })
     return body.password
   }
-  return eventually(click, { within: 60_000 })
+  return eventually(click)
 }
 
-test.each(Object.keys(troubles))(
-  'a write that %s delays a registration, and nothing is lost or done twice',
-  { timeout: 300_000 },
-  async (name) => {
-    const steps = sample([...writes.keys()], 9)
-    const proxy = await startFaultyProxy()
-    const registration = await startRegistration({ COUCHDB_URL: proxy.url })
-    const { control, smtp } = registration
-    const devices = steps.map(() => newDevice())
-    let met = 0
-    for (const [i, device] of devices.entries()) {
-      const step = steps[i]!
-      const isMet = plan(proxy, step, troubles[name]!(proxy, registration))
-      expect(await registerAnyway(registration, device), writes[step]).toEqual(expect.any(String))
-      if (isMet()) met += 1
-    }
-    expect(met).toBeGreaterThanOrEqual(steps.length - 1)
+test.each(Object.keys(troubles))('a write that %s delays a registration without loss or repetition', async (name) => {
+  const steps = sample([...writes.keys()], 9)
+  const proxy = await startFaultyProxy()
+  const registration = await startRegistration({ COUCHDB_URL: proxy.url })
+  const { control, smtp } = registration
+  const devices = steps.map(() => newDevice())
+  let met = 0
+  for (const [i, device] of devices.entries()) {
+    const step = steps[i]!
+    const isMet = plan(proxy, step, troubles[name]!(proxy, registration))
+    expect(await registerAnyway(registration, device), writes[step]).toEqual(expect.any(String))
+    if (isMet()) met += 1
+  }
+  expect(met).toBeGreaterThanOrEqual(steps.length - 1)
 
   const mailed = smtp.accepted.flatMap(({ envelope }) => envelope.to)
   expect(mailed).toEqual(devices.map(({ owner }) => owner))
@@ -113,7 +110,7 @@ test('while CouchDB does not answer, each client of the inbox gets an error with
   const body = JSON.stringify({ ...newDevice(), secret_sha256: 'a'.repeat(64) })
   const send = async () => {
     const headers = { 'content-type': 'application/json' }
-    const signal = AbortSignal.timeout(40_000) // a request of the sidecar's own may take a minute
+    const signal = AbortSignal.timeout(40_000) // a request from the sidecar to CouchDB may take a minute
     const answer = await fetch(`${sidecar.url}/inbox`, { method: 'POST', headers, body, signal })
     return { status: answer.status, retryAfter: answer.headers.get('retry-after') }
   }

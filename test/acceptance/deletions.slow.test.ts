@@ -14,7 +14,7 @@ const HANDLERS = `
     }, { onLost: 'retry', concurrency: 4 })
   })`
 
-test('each deletion is seen to, with what it kept', { timeout: 120_000 }, async () => {
+test('each deletion is handled with the fields it kept', async () => {
   const { module, noted } = await writeNoting(HANDLERS)
   const { control, orders: photos, workers } = await startThree(module)
   const [first, ...others] = workers
@@ -35,13 +35,10 @@ test('each deletion is seen to, with what it kept', { timeout: 120_000 }, async 
   await eventually(async () => expect((await noted()).length).toBeGreaterThan(10))
   await first.kill()
   deleted.push(...(await bringAndDelete(50, 'late')))
-  await eventually(
-    async () => {
-      const seen = new Set((await noted()).map(([id]) => id))
-      expect(deleted.filter((id) => !seen.has(id))).toEqual([])
-    },
-    { within: 90_000 },
-  )
+  await eventually(async () => {
+    const seen = new Set((await noted()).map(([id]) => id))
+    expect(deleted.filter((id) => !seen.has(id))).toEqual([])
+  })
   await Promise.all(others.map((worker) => worker.stop()))
   const all = await noted()
   for (const [id, file, database] of all) expect([file, database]).toEqual([`${id}.jpg`, photos.name])

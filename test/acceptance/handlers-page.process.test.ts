@@ -32,7 +32,7 @@ async function createProject(files: readonly (readonly [path: string, text: stri
   return folder
 }
 
-test('the files of the page compile, their tests pass, and a sidecar loads them', { timeout: 180_000 }, async () => {
+test('the files of the page compile, their tests pass, and a sidecar loads them', async () => {
   const page = await readFile(join(root, 'docs/handlers.md'), 'utf8')
   const files = [...page.matchAll(FILE)].map(([, path, text]) => [path!, text!] as const)
   const tests = files.map(([path]) => path).filter((path) => path.startsWith('test/'))

@@ -6,8 +6,6 @@ import { map, pendingIn, putDdoc, write } from '../indexes/rig.ts'
 import { runCommand } from './start.ts'
 import { settingsOf, startWatching } from './registration.ts'
 
-const within = 20_000
-
 interface Answer {
   readonly ken: string
   readonly rows: readonly { readonly db_name: string; readonly ddoc: string; readonly lag_seconds: number }[]
@@ -27,34 +25,29 @@ test('an index is built when its database changes, and GET /_indexes and status 
   }
   for (let round = 0; round < 3; round++) {
     await write(couch, db.name, 3)
-    await eventually(async () => expect(await pendingIn(couch, db.name, 'sales')).toBe(0), { within })
+    await eventually(async () => expect(await pendingIn(couch, db.name, 'sales')).toBe(0))
   }
-  await eventually(
-    async () =>
-      expect((await ask()).rows).toMatchObject([
-        {
-          db_name: db.name,
-          ddoc: '_design/sales',
-          kind: 'view',
-          index: null,
-          lag_changes: 0,
-          building: false,
-          error: null,
-        },
-      ]),
-    { within },
+  await eventually(async () =>
+    expect((await ask()).rows).toMatchObject([
+      {
+        db_name: db.name,
+        ddoc: '_design/sales',
+        kind: 'view',
+        index: null,
+        lag_changes: 0,
+        building: false,
+        error: null,
+      },
+    ]),
   )
   expect((await fetch(`${sidecar.url}/_indexes`)).status).toBe(401)
   await expect(control.admin.put({ _id: 'config:ken', limit: 0 })).rejects.toThrow('limit: expected a whole number')
   const rev = await control.admin.put({ _id: 'config:ken', limit: 42, ignore: [db.name] })
-  await eventually(async () => expect((await ask()).rows).toEqual([]), { within })
+  await eventually(async () => expect((await ask()).rows).toEqual([]))
   await control.admin.remove('config:ken', rev)
-  await eventually(async () => expect((await ask()).rows).toHaveLength(1), { within })
-  await eventually(
-    async () => {
-      const { stdout } = await runCommand(['status'], settingsOf(control))
-      expect(stdout).toMatch(/indexes\n {2}(\d+) of \1 in these databases are up to date/)
-    },
-    { within },
-  )
+  await eventually(async () => expect((await ask()).rows).toHaveLength(1))
+  await eventually(async () => {
+    const { stdout } = await runCommand(['status'], settingsOf(control))
+    expect(stdout).toMatch(/indexes\n {2}(\d+) of \1 in these databases are up to date/)
+  })
 })

@@ -15,7 +15,7 @@ test('a mail server that is down at first receives exactly one mail after it sta
   const waiting = await control.admin.get(device._id)
   expect(waiting).toMatchObject({ state: 'new', docstate: { failure: { code: 'mail_unreachable' } } })
   await smtp.up()
-  await untilState(registration, device._id, 'confirming', 40_000)
+  await untilState(registration, device._id, 'confirming')
   expect(smtp.accepted.map(({ envelope }) => envelope.to)).toEqual([[device.owner]])
   const [link] = linksTo(registration, device.owner)
   expect(await typeCode(link!)).toMatchObject({ status: 200, body: { ok: true } })
@@ -47,7 +47,7 @@ test('a mail that the server defers is sent again later', async () => {
     expect((await control.admin.get(device._id)).docstate).toMatchObject({ failure: { code: 'mail_deferred' } }),
   )
   smtp.behave({ kind: 'accept' })
-  await untilState(registration, device._id, 'confirming', 40_000)
+  await untilState(registration, device._id, 'confirming')
   expect(smtp.accepted).toHaveLength(1)
 })
 
@@ -59,7 +59,7 @@ test('a mail whose acceptance was lost is sent again with its Message-ID, and bo
   await control.member.put(device)
   await eventually(() => expect(smtp.accepted).toHaveLength(1))
   smtp.behave({ kind: 'accept' })
-  await untilState(registration, device._id, 'confirming', 40_000)
+  await untilState(registration, device._id, 'confirming')
   const ids = smtp.accepted.map(({ messageId }) => messageId)
   expect(ids).toEqual([ids[0], ids[0]])
   expect(ids[0]).toMatch(/^<.+@.+>$/)
@@ -96,7 +96,7 @@ test('a sent link works while the next mail is in transfer to the mail server', 
   expect((await control.admin.get(device._id)).docstate).toHaveProperty('claim')
   // At its next renewal the worker learns that its claim is lost, and handles the document again.
   const click = async () => expect((await typeCode(link)).body).toHaveProperty('password')
-  const clicking = eventually(click, { within: 40_000 })
+  const clicking = eventually(click)
   await untilState(registration, device._id, 'confirmed')
   await clicking
   await untilState(registration, device._id, 'active')

@@ -1,4 +1,4 @@
-/** A running sidecar, its control database and its mail server; and what devices and their owners do with them. */
+/** A running sidecar with its control database and mail server, and the actions of devices and owners. */
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished } from 'vitest'
 import { loadConfig } from '../../sidecar/config.ts'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
@@ -7,7 +7,7 @@ import { finishDdoc } from '../../sidecar/deploy/keep-machines.ts'
 import { controlMachinesFor } from '../../sidecar/devices/register.ts'
 import { createCompiler } from '../../sidecar/deploy/compiler.ts'
 import { couchUrl, uniqueName } from '../support/couchdb.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually, PATIENCE_MS } from '../support/eventually.ts'
 import { openTestSmtp, type TestSmtp } from '../support/smtp.ts'
 import { openControl, urlOf, type Control } from './control.ts'
 import { launchProcess } from './process.ts'
@@ -18,20 +18,20 @@ export interface Registration<S extends Sidecar = Sidecar> {
   readonly control: Control
   readonly smtp: TestSmtp
   readonly sidecar: S
-  /** With which it was started: for another one, and for the commands. */
+  /** The settings of this sidecar, for another sidecar and for commands. */
   readonly settings: Settings
 }
 
-/** As `startRegistration`, for all tests of a file, which has to close it. */
+/** Like `startRegistration`, but for all tests of a file. The file must close it. */
 export const openRegistration = (more: Settings = {}) => openWith(launchSidecar, more, false)
 
-/** Belongs to the running test. */
+/** Closed at the end of the running test. */
 export const startRegistration = (more: Settings = {}) => closeWithTest(openWith(launchSidecar, more, false))
 
-/** As `startRegistration`, with a sidecar that looks after indexes and events, of the databases of all other tests, too. */
+/** Like `startRegistration`, with indexes and events enabled, also for the databases of other tests. */
 export const startWatching = (more: Settings = {}) => closeWithTest(openWith(launchSidecar, more, true))
 
-/** As `startRegistration`, with a sidecar that can be killed and paused. */
+/** Like `startRegistration`, with a sidecar that can be killed and paused. */
 export const startRegistrationProcess = (more: Settings = {}) => closeWithTest(openWith(launchProcess, more, false))
 
 interface Opened<S extends Sidecar> extends Registration<S> {
@@ -64,8 +64,8 @@ async function openWith<S extends Sidecar>(
 }
 
 /**
- * One for all tests of the file that calls this at its top: gives that of the running test, whose mail server is as new.
- * Addresses and ids are each test's own.
+ * Call it at the top of a file: its tests share one registration. Each test gets it with a reset mail server.
+ * Each test has its own addresses and ids.
  */
 export function shareRegistration(more: Settings = {}): () => Registration {
   let opened: Opened<Sidecar> | undefined
@@ -77,7 +77,7 @@ export function shareRegistration(more: Settings = {}): () => Registration {
   return () => opened!
 }
 
-/** As `npm run deploy:ddocs` leaves it, so that not every sidecar has to begin with that. */
+/** Deploys like `npm run deploy:ddocs`, to save each sidecar that step. */
 export async function deployControl({ admin }: Pick<Control, 'admin'>, settings: Settings): Promise<void> {
   const machines = controlMachinesFor(loadConfig({ env: settings }))
   for (const compiled of await createCompiler()([{ folder: ddocsFolder('control'), machines }], 'es2017')) {
@@ -85,7 +85,7 @@ export async function deployControl({ admin }: Pick<Control, 'admin'>, settings:
   }
 }
 
-/** So that a sidecar leaves alone what other tests do, all the time, to their databases and indexes. */
+/** Keeps a sidecar from following the databases and indexes of other tests. */
 export async function lookAway({ admin }: Pick<Control, 'admin'>): Promise<void> {
   await admin.put({ _id: 'config:ken', ignore: ['*'] })
   await admin.put({ _id: 'config:global_changes', update_db: false })
@@ -104,7 +104,7 @@ export interface NewDevice {
   readonly [field: string]: unknown
 }
 
-/** As a client writes it that shows the code 1234. */
+/** A device document of a client that shows the code 1234. */
 export const newDevice = (fields: Record<string, unknown> = {}): NewDevice => ({
   _id: uniqueName('device'),
   type: 'device',
@@ -115,12 +115,12 @@ export const newDevice = (fields: Record<string, unknown> = {}): NewDevice => ({
   ...fields,
 })
 
-/** Resolves with the document once it is in the state. */
+/** Resolves with the document when it is in this state. */
 export const untilState = (
   { control }: Pick<Registration, 'control'>,
   id: string,
   state: string,
-  within = 20_000,
+  within = PATIENCE_MS,
 ): Promise<StoredDoc> =>
   eventually(
     async () => {
@@ -131,39 +131,39 @@ export const untilState = (
     { within },
   )
 
-/** Writes the device and waits until its owner has been mailed; resolves with the link in the mail. */
+/** Writes the device and waits for the mail to its owner; resolves with the link in the mail. */
 export async function askForMail(registration: Registration, device: NewDevice): Promise<string> {
   await registration.control.member.put(device)
   await untilState(registration, device._id, 'confirming')
   return linksTo(registration, device.owner).at(-1)!
 }
 
-/** As a device does it: it writes the state `new` over whatever it is in, again where the sidecar has written meanwhile. */
+/** Writes the state `new` over the current one like a device does, and repeats the write after a conflict. */
 export const askAgain = ({ control }: Pick<Registration, 'control'>, id: string): Promise<unknown> =>
   eventually(async () => {
     const { error: _error, docstate: _docstate, ...device } = await control.member.get(id)
     await control.member.put({ ...device, _id: id, state: 'new' })
   })
 
-/** The links in the mails that an address has got, on the sidecar that runs now. */
+/** The links in the mails to an address, rewritten to the running sidecar. */
 export const linksTo = ({ smtp, sidecar }: Pick<Registration, 'smtp' | 'sidecar'>, address: string): string[] =>
   smtp.accepted.filter(({ envelope }) => envelope.to.includes(address)).map(({ text }) => linkIn(text, sidecar.url))
 
-/** The one link in a text, moved to where the sidecar is now: it may have been another port. */
+/** The only link in a text, rewritten to the running sidecar, whose port may have changed. */
 export function linkIn(text: string | undefined, sidecarUrl: string): string {
   const found = text?.match(/http\S+/g) ?? []
   expect(found, text).toHaveLength(1)
   return new URL(new URL(found[0]!).pathname, sidecarUrl).href
 }
 
-/** What the form behind a link does, for a program. */
+/** Submits the form behind a link. */
 export async function typeCode(link: string, deviceCode = '1234') {
   const headers = { accept: 'application/json' }
   const answer = await fetch(link, { method: 'POST', headers, body: new URLSearchParams({ device_code: deviceCode }) })
   return { status: answer.status, body: (await answer.json()) as Record<string, string> }
 }
 
-/** Registers a device whose credentials the page makes; resolves with them. */
+/** Registers a device whose credentials the page creates; resolves with them. */
 export async function register(registration: Registration, device: NewDevice = newDevice()) {
   const { body } = await typeCode(await askForMail(registration, device))
   return { id: device._id, owner: device.owner, user: body.user!, password: body.password! }

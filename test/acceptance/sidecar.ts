@@ -58,7 +58,7 @@ export function createLines(): Lines {
   }
 }
 
-const START_MS = 60_000
+const START_MS = 90_000
 
 /** Resolves with the sidecar's URL. */
 export async function untilUp({ log, output }: Lines, hasEnded: () => boolean): Promise<string> {

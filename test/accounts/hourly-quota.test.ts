@@ -18,7 +18,7 @@ const take = (db: Database, owner: string, key: string, limit: number, now: numb
 
 const countIn = async (db: Database) => ((await db.get(`mails:${mailboxHashOf(owner)}`)).mails as unknown[]).length
 
-test('an owner gets as many mails within an hour as allowed, and more when the hour is over', async () => {
+test('an owner gets the allowed number of mails within an hour, and more when the hour is over', async () => {
   const db = await freshDb('ledger')
   expect(await take(db, owner, 'a', 2, NOON)).toBe(true)
   expect(await take(db, owner, 'b', 2, NOON + HOUR_MS / 2)).toBe(true)

@@ -39,7 +39,7 @@ thoroughTest('archived databases count as channels of their owner until they are
   expect(await couch.db(String(lives[1])).info()).toMatchObject({ db_name: lives[1] })
 })
 
-test('an owner names so many addresses within an hour, however many edits that takes', async () => {
+test('an owner can invite a limited number of new addresses within an hour, over any number of edits', async () => {
   const { control, ann, own, change, photosIn } = await start()
   const at = new Date().toISOString()
   const mails = Array.from({ length: 249 }, (_, i) => ({ key: `somebody-${i}`, at }))

@@ -54,7 +54,7 @@ test('two workers that do everything twice make one database for each channel, a
   const all = await answerOf<string[]>(couch, { path: '_all_dbs' })
   const left = (await channelDatabases(couch, controlDb)).filter((name) => all.includes(name))
   expect(left.filter((name) => name.startsWith('channel-'))).toEqual([databases[0]])
-}, 120_000)
+})
 
 thoroughTest(
   'repeating all work with two workers changes nothing and sends no mail',

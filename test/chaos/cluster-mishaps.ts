@@ -81,7 +81,7 @@ export const clusterMishaps: Readonly<Record<string, ClusterMishap>> = {
         }
         expect(await isFound()).toBe(true)
       },
-      { within: 300_000 }, // a database that a glob matches may have to wait for the look at all, three times
+      { within: 300_000 }, // a database that a glob matches may wait for three resyncs
     )
     console.log(`${deaths} deaths of ${id}`)
     expect(deaths).toBeLessThanOrEqual(MOST_DEATHS)

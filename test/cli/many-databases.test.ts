@@ -20,4 +20,4 @@ test('status over many databases causes no warning of Node', async () => {
     expect(await runInProcess(args, settings)).toMatchObject({ code: 0 })
   await new Promise((resolve) => setTimeout(resolve, 50)) // Node emits warnings asynchronously
   expect(warnings).toEqual([])
-}, 120_000)
+})

@@ -133,7 +133,7 @@ test('pause and resume apply to all workers, and status and explain show the pau
     "export default { machines: {}, register(control) { control.safe('bill', 'new', async (bill) => ({ ...bill, state: 'paid' })) } }",
   )
   await startSidecar({ ...settings, SIDECAR_HANDLERS: module })
-  await eventually(async () => expect(await said('status')).toContain('last heartbeat 2'), { within: 20_000 })
+  await eventually(async () => expect(await said('status')).toContain('last heartbeat 2'))
   const wrong = await runInProcess(['pause', 'bill/nwe'], settings)
   expect(wrong.code).toBe(2)
   expect(wrong.stderr).toContain('expected a handler of a running worker, got bill/nwe (did you mean bill/new?)')

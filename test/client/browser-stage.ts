@@ -142,14 +142,11 @@ export async function begin(page: Page, options: Partial<ClientOptions<TestDb>> 
 export const statusOf = ({ page }: BrowserDevice): Promise<Status> => page.evaluate(() => client.status)
 
 export const untilStatus = (device: BrowserDevice, isTrue: (status: Status) => boolean): Promise<Status> =>
-  eventually(
-    async () => {
-      const status = await statusOf(device)
-      if (!isTrue(status)) throw new Error(`not yet: ${JSON.stringify(status)}`)
-      return status
-    },
-    { within: 40_000 },
-  )
+  eventually(async () => {
+    const status = await statusOf(device)
+    if (!isTrue(status)) throw new Error(`not yet: ${JSON.stringify(status)}`)
+    return status
+  })
 
 export async function registerApp(
   stage: BrowserStage,

@@ -71,6 +71,6 @@ test('an app at another origin than the sidecar and CouchDB registers and syncs'
   await write(tablet, id, 'from the tablet')
   for (const device of [phone, tablet]) {
     const wanted = ['from the phone', 'from the tablet']
-    await eventually(async () => expect((await notesOn(device, id)).sort()).toEqual(wanted), { within: 40_000 })
+    await eventually(async () => expect((await notesOn(device, id)).sort()).toEqual(wanted))
   }
 })

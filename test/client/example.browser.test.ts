@@ -22,14 +22,13 @@ async function register(stage: BrowserStage, page: Page, owner: string, name: st
   await page.getByRole('button', { name: 'Register this device' }).click()
   await page.getByRole('heading', { name: 'Confirm this device' }).waitFor()
   await followMail(stage, owner, () => page.getByLabel('Code of this device').innerText())
-  await page.getByRole('heading', { name: 'Confirm this device' }).waitFor({ state: 'hidden', timeout: 40_000 })
+  await page.getByRole('heading', { name: 'Confirm this device' }).waitFor({ state: 'hidden' })
 }
 
-const see = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor({ timeout: 40_000 })
+const see = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor()
 
-/** How the notebook that is open is synced. */
-const seeState = (page: Page, text: string) =>
-  page.locator('.pane .sync', { hasText: text }).waitFor({ timeout: 40_000 })
+/** The sync state of the open notebook. */
+const seeState = (page: Page, text: string) => page.locator('.pane .sync', { hasText: text }).waitFor()
 
 test('the example opens without a network, and adds, changes and deletes notes offline', async () => {
   needs('browser')
@@ -94,7 +93,7 @@ test('users of the example register, share a notebook, write, pause, and lock ou
 
   await phone.page.getByRole('link', { name: /All notebooks/ }).click()
   await phone.page.getByRole('button', { name: 'Lock out' }).click()
-  await phone.page.getByRole('heading', { name: 'This device is locked out' }).waitFor({ timeout: 40_000 })
+  await phone.page.getByRole('heading', { name: 'This device is locked out' }).waitFor()
   for (const { page, complaints } of [phone, his]) {
     expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true)
     // The browser logs each refused request: before the role is assigned, and after it is removed.

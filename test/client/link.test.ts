@@ -35,7 +35,7 @@ test('a feed whose connection died during a sleep restarts when the user looks',
   proxy.plan(() => undefined)
   sleep(30_000)
   link.wake({ hard: false })
-  await eventually(async () => expect(await here.get('written while it slept')).toBeDefined(), { within: 8000 })
+  await eventually(async () => expect(await here.get('written while it slept')).toBeDefined(), SOON)
 })
 
 test('a dead feed restarts although local writes still reach the server', async () => {
@@ -47,7 +47,7 @@ test('a dead feed restarts although local writes still reach the server', async 
   await eventually(async () => expect(await there.get('from here')).toBeDefined())
   proxy.plan(() => undefined)
   link.wake({ hard: false })
-  await eventually(async () => expect(await here.get('written while it slept')).toBeDefined(), { within: 8000 })
+  await eventually(async () => expect(await here.get('written while it slept')).toBeDefined(), SOON)
 })
 
 test('a stuck sync round restarts when the user looks', async () => {
@@ -59,7 +59,7 @@ test('a stuck sync round restarts when the user looks', async () => {
   proxy.plan(() => undefined)
   sleep(30_000)
   link.wake({ hard: false })
-  await eventually(async () => expect(await there.get('from here')).toBeDefined(), { within: 8000 })
+  await eventually(async () => expect(await there.get('from here')).toBeDefined(), SOON)
   await eventually(() => expect(link.status.state).toBe('resting'))
 })
 

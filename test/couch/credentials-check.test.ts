@@ -43,7 +43,7 @@ test('a wrong password is logged, and checked again rarely enough to avoid a loc
   const proxy = await startFaultyProxy()
   const url = Object.assign(new URL(proxy.url), { username: uniqueName('unknown'), password: 'wrong' })
   const { isIn, lines, clock } = begin(createTestCouch({ url: url.href }))
-  const waits = [3_000, 110_000, 110_000, 110_000] // five wrong ones within five minutes lock the name out
+  const waits = [3_000, 110_000, 110_000, 110_000] // five wrong passwords within five minutes lock the name out
   for (const [i, waitMs] of waits.entries()) {
     const asked = i + 1
     await eventually(() => expect(clock.sleeping).toBe(1))

@@ -61,7 +61,7 @@ test('a claim is renewed while its handler runs, and no other visiting worker ta
   const prefix = createPrefix()
   const [a] = await make({ couch: createTestCouch() }, `${prefix}-db-a`)
   const go = createLatch()
-  const own = { leaseMs: 1000, lookAgainMs: SOON }
+  const own = { leaseMs: 4000, lookAgainMs: SOON }
   const one = startVisits(prefix, { ...own, worker: 'one', register: unsafely('one', go.opened) })
   await a!.put(order('o'))
   await eventually(() => expect(one.handled).toEqual(['o']))
@@ -79,7 +79,7 @@ test('a disconnected worker loses its document to another worker, and its late s
   const prefix = createPrefix()
   const [a] = await make({ couch: createTestCouch() }, `${prefix}-db-a`)
   const [proxy, go] = [await startFaultyProxy(), createLatch()]
-  const own = { leaseMs: 1000, lookAgainMs: SOON }
+  const own = { leaseMs: 4000, lookAgainMs: SOON }
   const first = startVisits(prefix, { ...own, by: proxy.url, worker: 'first', register: unsafely('first', go.opened) })
   await a!.put(order('o'))
   await eventually(() => expect(first.handled).toEqual(['o']))

@@ -33,14 +33,14 @@ test('the sidecar follows and awaits a named database, and databases of a glob c
   const [own] = await make(rig, named)
   await own!.put(order('n1'))
   await eventually(() => expect(handled).toContain('n1'))
-  await eventually(() => expect([...engines.keys()].sort()).toEqual([controlDb, named].sort()), { within: 10_000 })
+  await eventually(() => expect([...engines.keys()].sort()).toEqual([controlDb, named].sort()))
   expect(problemsOf(engines)).toEqual([])
   await deleteDb(controlDb) // a named database: the sidecar waits for it
   await sleep(1000) // several listings
   await couch.db(second).put(order('b2'))
   await eventually(() => expect(handled).toContain('b2'))
   expect(engines.has(controlDb)).toBe(true)
-}, 60_000)
+})
 
 test('the health report groups databases with the same problem and explains the problem', () => {
   const saying =

@@ -30,7 +30,7 @@ const waiting =
 
 const makeTwo = (prefix: string) => make({ couch: createTestCouch() }, `${prefix}-db-a`, `${prefix}-db-b`)
 
-test('handlers that end within the grace period are saved before the stop is done, and then nothing is open', async () => {
+test('a stop saves handlers that end within the grace period and leaves no visit open', async () => {
   const prefix = createPrefix()
   const databases = await makeTwo(prefix)
   for (const database of databases) await database.put(order('o'))

@@ -38,14 +38,11 @@ const unsafely: NonNullable<Parameters<typeof startVisits>[1]>['register'] = (co
   )
 
 const allAtRest = (rigs: readonly Rig[], databases: number) =>
-  eventually(
-    () => {
-      const counts = rigs.map((rig) => rig.visited())
-      expect(counts.reduce((sum, { databases }) => sum + databases, 0)).toBe(databases)
-      for (const count of counts) expect(count).toMatchObject({ open: 0, waiting: 0 })
-    },
-    { within: 20_000 },
-  )
+  eventually(() => {
+    const counts = rigs.map((rig) => rig.visited())
+    expect(counts.reduce((sum, { databases }) => sum + databases, 0)).toBe(databases)
+    for (const count of counts) expect(count).toMatchObject({ open: 0, waiting: 0 })
+  })
 
 test('two workers divide the databases, and when one leaves, the other continues from its checkpoints', async () => {
   const prefix = createPrefix()
@@ -67,7 +64,7 @@ test('two workers divide the databases, and when one leaves, the other continues
   await eventually(() => expect(two.handled.filter((id) => id === 'second')).toHaveLength(6))
   expect(two.handled.slice(handledBefore).filter((id) => id === 'first')).toEqual([])
   await allAtRest([two], 6)
-}, 60_000)
+})
 
 test('a document read while its database belongs to another worker is still handled later', async () => {
   const prefix = createPrefix()
@@ -87,7 +84,7 @@ test('a document read while its database belongs to another worker is still hand
   await eventually(() => expect(rig.visited().reads).toBeGreaterThan(reads))
   isOurs = true
   rig.tell(database!.name)
-  await eventually(async () => expect(await stateOf(database!, 'second')).toBe('invoiced'), { within: 10_000 })
+  await eventually(async () => expect(await stateOf(database!, 'second')).toBe('invoiced'))
 })
 
 test('three workers that all own every database run unsafe handlers once', async () => {
@@ -105,7 +102,7 @@ test('three workers that all own every database run unsafe handlers once', async
   const all = rigs.flatMap(({ handled }) => handled)
   expect(new Set(all).size).toBe(12)
   expect(all).toHaveLength(12)
-}, 60_000)
+})
 
 test('after CouchDB is killed and restarted, every document is handled once', async () => {
   needs('private server')
@@ -118,8 +115,8 @@ test('after CouchDB is killed and restarted, every document is handled once', as
   for (const { name } of databases) rig.tell(name) // a slow listing delays the next one
   await eventually(() => expect(rig.handled.length).toBeGreaterThan(5))
   await server.restart()
-  await eventually(() => expect(rig.handled).toHaveLength(40), { within: 40_000 })
+  await eventually(() => expect(rig.handled).toHaveLength(40))
   expect(new Set(rig.handled).size).toBe(40)
   await eventually(() => expect(rig.visited()).toMatchObject({ open: 0, waiting: 0 }))
   for (const database of databases) expect(await stateOf(database, `${database.name}-3`)).toBe('invoiced')
-}, 90_000)
+})

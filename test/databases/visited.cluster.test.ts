@@ -55,7 +55,7 @@ async function startRace(cluster: CouchCluster) {
       }
     }
   }
-  const allRun = () => eventually(() => expect(effects.size).toBe(count * 2), { within: 60_000 })
+  const allRun = () => eventually(() => expect(effects.size).toBe(count * 2))
   return {
     effects,
     put,
@@ -82,21 +82,25 @@ test('workers at three nodes that all visit the same databases run each handler 
   await race.settled()
 })
 
-thoroughTest('… with a node that is killed in the middle and brought back', { timeout }, async () => {
-  needs('cluster')
-  const cluster = await sharedCluster()
-  const race = await startRace(cluster)
-  await race.put(100)
-  await eventually(() => expect(race.effects.size).toBeGreaterThan(20), { within: 30_000 })
-  const node = cluster.nodes[2]!
-  let back: Promise<void> | undefined
-  const bringBack = () => (back ??= node.restart().then(() => cluster.whole()))
-  onTestFinished(bringBack)
-  await node.kill()
-  await race.put(50)
-  const last = () => [...race.effects.keys()].filter((name) => /\/o1[0-4]\d$/.test(name))
-  await eventually(() => expect(last().length).toBeGreaterThan(10), { within: 30_000 }) // the others go on
-  await bringBack()
-  await race.putUntilContested()
-  await race.settled()
-})
+thoroughTest(
+  'workers that visit the same databases run each handler once while a node is killed and restarted',
+  { timeout },
+  async () => {
+    needs('cluster')
+    const cluster = await sharedCluster()
+    const race = await startRace(cluster)
+    await race.put(100)
+    await eventually(() => expect(race.effects.size).toBeGreaterThan(20))
+    const node = cluster.nodes[2]!
+    let back: Promise<void> | undefined
+    const bringBack = () => (back ??= node.restart().then(() => cluster.whole()))
+    onTestFinished(bringBack)
+    await node.kill()
+    await race.put(50)
+    const last = () => [...race.effects.keys()].filter((name) => /\/o1[0-4]\d$/.test(name))
+    await eventually(() => expect(last().length).toBeGreaterThan(10)) // the other nodes continue
+    await bringBack()
+    await race.putUntilContested()
+    await race.settled()
+  },
+)

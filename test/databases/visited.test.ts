@@ -210,8 +210,8 @@ test('a busy database does not starve the others, because pages of all databases
   rig.tell(quiet)
   await eventually(() => expect(rig.handled).toContain('quiet'))
   expect(rig.handled.length).toBeLessThan(900)
-  await eventually(() => expect(rig.handled).toHaveLength(1001), { within: 40_000 })
-}, 60_000)
+  await eventually(() => expect(rig.handled).toHaveLength(1001))
+})
 
 test('a document that is due later is handled after other visits and a restart', async () => {
   const prefix = createPrefix()
@@ -236,4 +236,4 @@ test('a document that is due later is handled after other visits and a restart',
   await eventually(() => expect(second.visited()).toMatchObject({ open: 0, waiting: 0 }))
   const place = await placeOf(second, a!)
   expect(Date.parse(String(place!.next_at)) - Date.now()).toBeGreaterThan(8_000_000)
-}, 40_000)
+})

@@ -49,7 +49,7 @@ test('a table with an undeclared target does not compile', () => {
   defineMachines({ order: { paid: { next: { paid: 'anyone' } } } })
 })
 
-test('every state can be reached, and every timeout is a transition of the sidecar', () => {
+test('every state is reachable, and every timeout is a transition of the sidecar', () => {
   for (const machine of [...Object.values(controlMachines), ...Object.values(userMachines)]) {
     const states = Object.entries(machine as Machine)
     const targets = states.flatMap(([, { next = {} }]) => Object.keys(next))

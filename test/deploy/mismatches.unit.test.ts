@@ -48,7 +48,7 @@ test.each([[null], [true], [7], ['x'], [[]], [[null]], [{}], [{ toString: 1 }]])
     for (const order of [garbage, { paid: garbage, done: {} }, { paid: { ...paid, next: garbage }, done: {} }]) {
       expect(faults({ order })).toEqual([expect.stringMatching(/declares (another|no) machine of order/)])
     }
-    expect(faults({ order: { paid: { ...paid, timeout: garbage }, done: {} } })).toEqual([]) // nothing guards that
+    expect(faults({ order: { paid: { ...paid, timeout: garbage }, done: {} } })).toEqual([]) // the guard ignores timeouts
     for (const state of [garbage, { mode: garbage }]) {
       const free = listMismatches({ _id: '_design/docstate', machines: { order: { paid: state } } }, [handler], {})
       expect(free).toEqual([expect.stringContaining('deploy the machines of this version')])

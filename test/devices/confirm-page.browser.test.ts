@@ -25,8 +25,8 @@ async function openOnPhone(colorScheme: 'light' | 'dark' = 'light') {
   return { page, confirmations, complaints }
 }
 
-/** Resolves when the page of this title is there. */
-const see = (page: Page, title: string) => page.getByRole('heading', { name: title }).waitFor({ timeout: 10_000 })
+/** Resolves when the page with this title is shown. */
+const see = (page: Page, title: string) => page.getByRole('heading', { name: title }).waitFor()
 
 describe('the confirm page in a phone’s browser, without JavaScript', () => {
   it('a user types the code into the focused field, and sees that the device is confirmed', async () => {

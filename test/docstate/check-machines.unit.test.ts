@@ -40,7 +40,7 @@ describe('invalid machines', () => {
       ['the machine of order: paid: Unrecognized key: "nxt"'],
     ],
     [
-      'a timeout is no time',
+      'a timeout is not a number of milliseconds',
       { paid: { timeout: { afterMs: '24h', next: 'paid' } } },
       ["paid.timeout: expected { afterMs, next }, or { at, next } with the name of the field, got { afterMs: '24h'"],
     ],
@@ -108,7 +108,7 @@ describe('warnings about machines', () => {
     expect(of({ open: { create: 'client' }, error: {} })).toEqual([expect.stringContaining('reach state error')])
   })
 
-  test('a state to which only a timeout leads is reached', () => {
+  test('a state that only a timeout reaches causes no warning', () => {
     const timed = { open: { create: 'client', timeout: { afterMs: 1, next: 'late' } }, late: {} } as const
     expect(of(timed)).toEqual([])
   })

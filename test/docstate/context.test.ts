@@ -72,7 +72,7 @@ test('a handler that saved the next state cannot change the document’s outcome
         },
         { attempts: 1 },
       ),
-    { leaseMs: 600 },
+    { leaseMs: 3000 },
   )
   await db.put({ _id: 'o', type: 'order', state: 'paid' })
   await left.opened

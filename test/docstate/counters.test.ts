@@ -94,7 +94,7 @@ test('the document of a dead worker is counted as inherited and as parked', asyn
   const db = await freshDb('counts')
   const claim = { worker: 'dead', token: 'x/1', at: new Date(0).toISOString(), lease_ms: 300 }
   await db.put({ ...paid, _id: 'o', docstate: { state: 'paid', entry: '1-0', claim } })
-  const { engine } = await startRig(db, invoice, { leaseMs: 300 })
+  const { engine } = await startRig(db, invoice)
   await eventually(() => expect(engine.counts.of(paid)).toMatchObject({ inherited: 1, written: { parked: 1 } }))
 })
 

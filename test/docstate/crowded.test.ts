@@ -14,8 +14,7 @@ const hasClaim = ({ body }: SeenRequest) =>
   (JSON.parse(body) as { docs: StoredDoc[] }).docs.some((doc) => docstateIn(doc)?.claim)
 
 thoroughTest(
-  'where writes of many databases wait for each other, what was begun is ended first, and no claim grows old',
-  { timeout: 90_000 },
+  'when writes of many databases compete, results are written before new claims and no claim expires',
   async () => {
     const proxy = await startFaultyProxy()
     const couch = createTestCouch({ url: proxy.url, connections: 1 })
@@ -31,14 +30,11 @@ thoroughTest(
     proxy.plan((request) => (isBulk(request) ? delay(250) : undefined)) // all claims together take longer than a claim without renewal is valid
     const from = proxy.requests.length
     await Promise.all(databases.map((db) => db.put({ _id: 'o', type: 'order', state: 'paid' })))
-    await eventually(
-      async () => {
-        const docs = await Promise.all(databases.map((db) => db.get('o')))
-        expect(docs.map(({ state }) => state)).toEqual(docs.map(() => 'invoiced'))
-        for (const { _rev } of docs) expect(_rev).toMatch(/^3-/) // its claim, and what came of it
-      },
-      { within: 60_000 },
-    )
+    await eventually(async () => {
+      const docs = await Promise.all(databases.map((db) => db.get('o')))
+      expect(docs.map(({ state }) => state)).toEqual(docs.map(() => 'invoiced'))
+      for (const { _rev } of docs) expect(_rev).toMatch(/^3-/) // one claim and one result
+    })
     let open = 0
     const claimed = proxy.requests
       .slice(from)
@@ -102,13 +98,10 @@ test('edited documents in an unresponsive database do not delay the renewals of 
   }
   go.open()
   const claims = new Set<unknown>()
-  await eventually(
-    async () => {
-      claims.add((docstateIn(await other.get('kept'))?.claim as Claim).at)
-      expect(claims.size).toBeGreaterThan(6) // renewed for longer than a claim is believed
-    },
-    { within: 20_000 },
-  )
+  await eventually(async () => {
+    claims.add((docstateIn(await other.get('kept'))?.claim as Claim).at)
+    expect(claims.size).toBeGreaterThan(6) // the renewals last longer than one claim is valid
+  })
   expect(lost).not.toContain('kept')
   end.open()
   await eventually(async () => expect(await stateOf(other, 'kept')).toBe('invoiced'))

@@ -112,7 +112,7 @@ test('a document whose key throws goes to error, and the next document is handle
   expect((await db.get('bad')).error).toMatchObject({ code: 'bad_key' })
 })
 
-test('what waits for its start within the limit has no claim, and no try of it is counted', async () => {
+test('a document that waits for the rate limit has no claim and no counted attempt', async () => {
   const db = await freshDb('limits')
   const rig = await startRig(db, (control) =>
     control.unsafe('order', 'paid', async (order) => ({ ...order, state: 'invoiced' }), {

@@ -22,19 +22,16 @@ const abandoned = (id: string) => ({
 })
 
 const start = (db: Database, onLost: 'park' | 'retry', runs: { key: string; attempt: number }[], attempts = 10) =>
-  startRig(
-    db,
-    (control) =>
-      control.unsafe(
-        'order',
-        'paid',
-        (doc, { key, attempt }) => {
-          runs.push({ key, attempt })
-          return Promise.resolve({ ...doc, state: 'invoiced' })
-        },
-        { onLost, attempts },
-      ),
-    { leaseMs: 1000 },
+  startRig(db, (control) =>
+    control.unsafe(
+      'order',
+      'paid',
+      (doc, { key, attempt }) => {
+        runs.push({ key, attempt })
+        return Promise.resolve({ ...doc, state: 'invoiced' })
+      },
+      { onLost, attempts },
+    ),
   )
 
 test('a document whose worker died is parked, and an operator retries it', async () => {
@@ -97,9 +94,7 @@ test('documents of lost workers run one at a time, in parallel with other docume
     return { ...doc, state: 'invoiced' }
   }
   const backoff = { baseMs: 1, capMs: 1 }
-  await startRig(db, (control) => control.unsafe('order', 'paid', handler, { onLost: 'retry', backoff }), {
-    leaseMs: 1000,
-  })
+  await startRig(db, (control) => control.unsafe('order', 'paid', handler, { onLost: 'retry', backoff }))
   const states = async () => (await db.getMany(docs.map(({ _id }) => _id))).map(({ state }) => state)
   await eventually(async () => expect((await states()).slice(0, 3)).toEqual(['invoiced', 'invoiced', 'invoiced']))
   expect(most).toEqual({ lost: 1, new: 3 })

@@ -34,39 +34,35 @@ function killChecking(db: Database, server: number) {
 
 const ENOUGH = 5
 
-thoroughTest(
-  'checking processes that are killed under load cost no document its result',
-  { timeout: 240_000 },
-  async () => {
-    needs('private server')
-    needs('process table')
-    const server = await startPrivateCouch()
-    onTestFinished(() => server.stop())
-    const db = createTestCouch({ url: server.url }).db('killed')
-    await db.create()
-    await db.put({ _id: '_design/guard', validate_doc_update: GUARD })
-    const { database, rows } = killChecking(db, server.pid)
-    const effects = new Map<string, number>()
-    await startRig(database, (control) =>
-      control.unsafe('order', 'paid', async (doc) => {
-        effects.set(doc._id, (effects.get(doc._id) ?? 0) + 1)
-        return { ...doc, state: 'invoiced' }
-      }),
-    )
-    const put: string[] = []
-    while (rows.claims < ENOUGH || rows.results < ENOUGH) {
-      expect(put.length, 'documents, and too few rows say that a process died').toBeLessThan(1000)
-      const some = Array.from({ length: 20 }, (_, i) => ({ _id: `o${put.length + i}`, type: 'order', state: 'paid' }))
-      for (const doc of some) await eventually(() => db.put(doc)) // whose process may be killed as well
-      put.push(...some.map(({ _id }) => _id))
-    }
-    const unfinished = async () => (await db.getMany(put)).filter(({ state }) => state !== 'invoiced')
-    await eventually(async () => expect(await unfinished()).toEqual([]), { within: 120_000 })
-    expect([...effects].filter(([, times]) => times !== 1)).toEqual([])
-  },
-)
+thoroughTest('every document gets its result when validation processes are killed under load', async () => {
+  needs('private server')
+  needs('process table')
+  const server = await startPrivateCouch()
+  onTestFinished(() => server.stop())
+  const db = createTestCouch({ url: server.url }).db('killed')
+  await db.create()
+  await db.put({ _id: '_design/guard', validate_doc_update: GUARD })
+  const { database, rows } = killChecking(db, server.pid)
+  const effects = new Map<string, number>()
+  await startRig(database, (control) =>
+    control.unsafe('order', 'paid', async (doc) => {
+      effects.set(doc._id, (effects.get(doc._id) ?? 0) + 1)
+      return { ...doc, state: 'invoiced' }
+    }),
+  )
+  const put: string[] = []
+  while (rows.claims < ENOUGH || rows.results < ENOUGH) {
+    expect(put.length, 'documents, and too few rows say that a process died').toBeLessThan(1000)
+    const some = Array.from({ length: 20 }, (_, i) => ({ _id: `o${put.length + i}`, type: 'order', state: 'paid' }))
+    for (const doc of some) await eventually(() => db.put(doc)) // the validation process of this write may be killed, too
+    put.push(...some.map(({ _id }) => _id))
+  }
+  const unfinished = async () => (await db.getMany(put)).filter(({ state }) => state !== 'invoiced')
+  await eventually(async () => expect(await unfinished()).toEqual([]), { within: 120_000 })
+  expect([...effects].filter(([, times]) => times !== 1)).toEqual([])
+})
 
-test('a claim that CouchDB cannot check holds up no other, and is told of', { timeout: 60_000 }, async () => {
+test('a claim that CouchDB cannot validate delays no other claim and is counted as refused', async () => {
   const db = await freshDb('passing')
   await db.bulk(['bad', 'good'].map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid' })))
   // Fails like a process that dies during validation: the document is neither accepted nor forbidden.
@@ -77,7 +73,7 @@ test('a claim that CouchDB cannot check holds up no other, and is told of', { ti
   const { engine } = await startRig(db, (control) =>
     control.unsafe('order', 'paid', async (doc) => ({ ...doc, state: 'invoiced' }), { concurrency: 1 }),
   )
-  await eventually(async () => expect(await stateOf(db, 'good')).toBe('invoiced'), { within: 30_000 })
-  await eventually(() => expect([...engine.counts.handlers()][0]!.counts.claims.refused).toBe(1), { within: 30_000 })
+  await eventually(async () => expect(await stateOf(db, 'good')).toBe('invoiced'))
+  await eventually(() => expect([...engine.counts.handlers()][0]!.counts.claims.refused).toBe(1))
   expect(await db.get('bad')).not.toHaveProperty('docstate')
 })

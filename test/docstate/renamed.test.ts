@@ -69,7 +69,7 @@ test('ready documents are renamed and handled once, and other documents are rena
   await db.put(bill('lost', { entry: '1-a', ...claim(true) }))
   await db.put(bill('not begun', { entry: '1-a', ...claim(false) }))
   const runs: Run[] = []
-  await startRig(db, remind(runs, 'late'), { machines, leaseMs: 1000, resyncMs: 300 })
+  await startRig(db, remind(runs, 'late'), { machines, resyncMs: 300 })
 
   await eventually(async () => {
     expect(await stateOf(db, 'new')).toBe('reminded')
@@ -137,12 +137,12 @@ test('a worker with the old name finishes its running handler', async () => {
       await go.opened
       return { ...doc, state: 'reminded' }
     })
-  await startRig(db, hold, { machines: before, leaseMs: 1000 })
+  await startRig(db, hold, { machines: before, leaseMs: 4000 })
   await db.put(bill('b'))
   await eventually(() => expect(begun).toBe(1))
   const runs: Run[] = []
-  await startRig(db, remind(runs, 'late'), { machines, worker: 'new', leaseMs: 1000, resyncMs: 200 })
-  await new Promise((resolve) => setTimeout(resolve, 2500)) // longer than two leases
+  await startRig(db, remind(runs, 'late'), { machines, worker: 'new', leaseMs: 4000, resyncMs: 200 })
+  await new Promise((resolve) => setTimeout(resolve, 9000)) // more than two leases
   expect(await stateOf(db, 'b')).toBe('overdue')
   go.open()
   await eventually(async () => expect(await stateOf(db, 'b')).toBe('reminded'))

@@ -30,30 +30,33 @@ test('a client’s edit during an unsafe handler is merged with the result', asy
   expect(runs).toBe(1)
 })
 
-test.each(['returned', 'saved'] as const)('an edit that a renewal has met is kept beside what is %s', async (how) => {
-  const db = await freshDb('saving')
-  const [began, go] = [createLatch(), createLatch()]
-  const register = (control: Control) =>
-    control.unsafe('order', 'paid', async (doc, ctx) => {
-      began.open()
-      await go.opened
-      const { draft: _draft, ...next } = { ...doc, number: 42 } as Doc & { number: number; draft?: unknown }
-      if (how === 'returned') return { ...next, state: 'invoiced' }
-      const saved = await ctx.save(next)
-      expect(saved).toMatchObject({ name: 'Anna', number: 42 })
-      return { ...saved, state: 'invoiced', number: saved.number + 1 }
-    })
-  await startRig(db, register, { leaseMs: 2000 })
-  await db.put({ _id: 'o', type: 'order', state: 'paid', name: 'Ann', draft: true })
-  await began.opened
-  const edited = await db.put({ ...(await db.get('o')), name: 'Anna', phone: '123' })
-  await eventually(async () => expect((await db.get('o'))._rev).not.toBe(edited))
-  go.open()
-  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
-  const { _rev, ...doc } = await db.get('o')
-  const number = how === 'returned' ? 42 : 43
-  expect(doc).toEqual({ _id: 'o', type: 'order', state: 'invoiced', number, name: 'Anna', phone: '123' })
-})
+test.each(['returned', 'saved'] as const)(
+  'an edit that a renewal merged is kept in a document that is %s',
+  async (how) => {
+    const db = await freshDb('saving')
+    const [began, go] = [createLatch(), createLatch()]
+    const register = (control: Control) =>
+      control.unsafe('order', 'paid', async (doc, ctx) => {
+        began.open()
+        await go.opened
+        const { draft: _draft, ...next } = { ...doc, number: 42 } as Doc & { number: number; draft?: unknown }
+        if (how === 'returned') return { ...next, state: 'invoiced' }
+        const saved = await ctx.save(next)
+        expect(saved).toMatchObject({ name: 'Anna', number: 42 })
+        return { ...saved, state: 'invoiced', number: saved.number + 1 }
+      })
+    await startRig(db, register, { leaseMs: 6000 })
+    await db.put({ _id: 'o', type: 'order', state: 'paid', name: 'Ann', draft: true })
+    await began.opened
+    const edited = await db.put({ ...(await db.get('o')), name: 'Anna', phone: '123' })
+    await eventually(async () => expect((await db.get('o'))._rev).not.toBe(edited))
+    go.open()
+    await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
+    const { _rev, ...doc } = await db.get('o')
+    const number = how === 'returned' ? 42 : 43
+    expect(doc).toEqual({ _id: 'o', type: 'order', state: 'invoiced', number, name: 'Anna', phone: '123' })
+  },
+)
 
 test('a failure keeps an edit that a renewal merged', async () => {
   const db = await freshDb('saving')
@@ -64,7 +67,7 @@ test('a failure keeps an edit that a renewal merged', async () => {
       await go.opened
       throw new Reject('no', 'never')
     })
-  await startRig(db, register, { leaseMs: 2000 })
+  await startRig(db, register, { leaseMs: 6000 })
   await db.put({ _id: 'o', type: 'order', state: 'paid', name: 'Ann' })
   await began.opened
   const edited = await db.put({ ...(await db.get('o')), name: 'Anna' })

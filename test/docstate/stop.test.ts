@@ -7,7 +7,7 @@ import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { pass, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
 import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
 
-test('a handler that ends within the grace period is saved before the stop is done', async () => {
+test('a stop saves the result of a handler that ends within the grace period', async () => {
   const db = await freshDb('stop')
   const [began, go] = [createLatch(), createLatch()]
   const rig = await startRig(db, (control) =>

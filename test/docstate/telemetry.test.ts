@@ -86,7 +86,7 @@ test('the document of a dead worker publishes claim:inherited and document:parke
   const { events, named } = listenToAll()
   const claim = { worker: 'dead', token: 'x/1', at: new Date(0).toISOString(), lease_ms: 300 }
   await db.put({ ...paid, _id: 'o', docstate: { state: 'paid', entry: '1-0', claim } })
-  await startRig(db, invoice, { events, leaseMs: 300 })
+  await startRig(db, invoice, { events })
   await eventually(() => expect(named('document:parked')).toHaveLength(1))
   const of = { database: db.name, id: 'o', ...paid }
   expect(named('claim:inherited')).toEqual([{ ...of, worker: 'dead' }])

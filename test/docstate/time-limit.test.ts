@@ -1,4 +1,4 @@
-/** A handler has its time: what does not end within it has failed, and holds up no other. */
+/** The timeout of a handler: an attempt that exceeds it fails and delays no other document. */
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import type { Control } from '../../sidecar/docstate/control.ts'

@@ -76,7 +76,7 @@ test('timeouts of states are written in groups and do not delay a stop', async (
   await eventually(() => expect(proxy.requests.filter(isBulk).length).toBeGreaterThan(before))
   const began = performance.now()
   await rig.stop()
-  expect(performance.now() - began).toBeLessThan(10_000) // the grace period and two seconds for each last word
+  expect(performance.now() - began).toBeLessThan(10_000) // the grace period and two seconds for each last write
 })
 
 test('a handled document times out after its state gets a timeout', async () => {

@@ -73,7 +73,7 @@ test('database identity: instance_start_time is the server’s', async () => {
   expect((await db.info()).instance_start_time).toBe((await couch.db('_users').info()).instance_start_time)
 })
 
-test('feed parameters: timeout and limit mean nothing to a continuous feed', async () => {
+test('feed parameters: a continuous feed ignores timeout and limit', async () => {
   await db.bulk(['{"_id":"a"}', '{"_id":"b"}'])
   const stop = new AbortController()
   const query = { feed: 'continuous', limit: 1, timeout: 20, heartbeat: 50 }

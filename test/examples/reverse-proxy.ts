@@ -19,7 +19,7 @@ const BINARIES: Readonly<Record<Kind, readonly string[]>> = {
   Caddy: ['/usr/bin/caddy', '/usr/local/bin/caddy'],
 }
 const FOLDER = 'examples/reverse-proxy'
-const START_MS = 30_000
+const START_MS = 90_000
 
 /** `http://127.0.0.1:port` of each upstream. */
 interface Upstreams {

@@ -26,19 +26,22 @@ async function startExample(command: string, args: readonly string[]): Promise<s
   return /^listening on (\d+)$/.exec(line)![1]!
 }
 
-test.each(languages)('a handler in $language', { timeout: 180_000 }, async ({ command, args, version }) => {
-  const isThere = spawnSync(command, [version]).status === 0
-  if (!isThere) return expect(isThere, `${command} is not installed`).toBe(false)
-  const host = `127.0.0.1:${await startExample(command, args)}`
-  const json = (await readFile(join(folder, 'handlers.json'), 'utf8')).replace('127.0.0.1:8080', host)
-  const settings = { SIDECAR_WEBHOOK_HOSTS: host, SIDECAR_WEBHOOK_SECRETS: SECRET }
-  const { orders } = await startProcessWith(await writeModule(json, 'handlers.json'), settings)
-  await orders.put({ _id: 'o', type: 'order', state: 'paid', total: 12, note: 'Ärger' })
-  await orders.put({ _id: 'free', type: 'order', state: 'paid', total: 0 })
-  await eventually(async () => expect(await orders.get('o')).toMatchObject({ state: 'invoiced', note: 'Ärger' }))
-  expect((await orders.get('o')).invoice).toMatch(/^invoice-[\w-]{8}$/)
-  await eventually(async () => expect(await orders.get('free')).toMatchObject({ state: 'error' }))
-  expect((await orders.get('free')).error).toMatchObject({ code: 'nothing_to_pay' })
-  const unsigned = await fetch(`http://${host}/order-paid`, { method: 'POST', body: '{"total":1}' })
-  expect(unsigned.status).toBe(401)
-})
+test.each(languages)(
+  'a handler in $language answers the webhook of the sidecar',
+  async ({ command, args, version }) => {
+    const isThere = spawnSync(command, [version]).status === 0
+    if (!isThere) return expect(isThere, `${command} is not installed`).toBe(false)
+    const host = `127.0.0.1:${await startExample(command, args)}`
+    const json = (await readFile(join(folder, 'handlers.json'), 'utf8')).replace('127.0.0.1:8080', host)
+    const settings = { SIDECAR_WEBHOOK_HOSTS: host, SIDECAR_WEBHOOK_SECRETS: SECRET }
+    const { orders } = await startProcessWith(await writeModule(json, 'handlers.json'), settings)
+    await orders.put({ _id: 'o', type: 'order', state: 'paid', total: 12, note: 'Ärger' })
+    await orders.put({ _id: 'free', type: 'order', state: 'paid', total: 0 })
+    await eventually(async () => expect(await orders.get('o')).toMatchObject({ state: 'invoiced', note: 'Ärger' }))
+    expect((await orders.get('o')).invoice).toMatch(/^invoice-[\w-]{8}$/)
+    await eventually(async () => expect(await orders.get('free')).toMatchObject({ state: 'error' }))
+    expect((await orders.get('free')).error).toMatchObject({ code: 'nothing_to_pay' })
+    const unsigned = await fetch(`http://${host}/order-paid`, { method: 'POST', body: '{"total":1}' })
+    expect(unsigned.status).toBe(401)
+  },
+)

@@ -97,7 +97,7 @@ describe('an admin-only route', () => {
     },
   )
 
-  it('is decided by CouchDB once within seconds, for each caller', async () => {
+  it('asks CouchDB only once within seconds for each caller', async () => {
     await app.request('/secret', { headers: admin })
     await app.request('/secret', { headers: admin })
     expect(asked).toBe(1)

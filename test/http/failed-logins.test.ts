@@ -31,7 +31,7 @@ async function editor() {
   return { name, right: basic(name, password) }
 }
 
-test('a name is tried three times within five minutes, from wherever', async () => {
+test('a name can fail three times within five minutes, from all addresses together', async () => {
   const { clock, asked, ask } = start()
   const { name } = await editor()
   for (let i = 0; i < 3; i++) expect(await ask(basic(name, `wrong ${i}`), `192.0.2.${i}`)).toBe(401)
@@ -43,7 +43,7 @@ test('a name is tried three times within five minutes, from wherever', async () 
   expect(await ask(basic(name, 'wrong 6'), '192.0.2.6')).toBe(401)
 })
 
-test('a client may fail ten times within five minutes, by any names; others may go on', async () => {
+test('a client can fail ten times within five minutes with any names, without effect on other clients', async () => {
   const { clock, ask } = start()
   for (let i = 0; i < 10; i++) expect(await ask(basic(`unknown-${i}`, 'wrong'))).toBe(401)
   expect(await ask(basic('unknown-10', 'wrong'))).toBe('429 for 300 s')

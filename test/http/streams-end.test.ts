@@ -13,7 +13,7 @@ const FEEDS = [
   ...['longpoll', 'continuous', 'eventsource'].map((feed) => `/_db_updates?feed=${feed}&since=now&heartbeat=60000`),
 ]
 
-test('those of an admin who was deleted end within a lease; those of others, and while CouchDB is away, go on', async () => {
+test('streams of a deleted admin end within a lease, and others continue, even while CouchDB is unreachable', async () => {
   needs('node endpoints')
   const proxy = await startFaultyProxy()
   const { sidecar, control } = await startRegistration({ COUCHDB_URL: proxy.url, SIDECAR_LEASE: '3s' })
@@ -28,7 +28,7 @@ test('those of an admin who was deleted end within a lease; those of others, and
   expect(ending.map(({ ended }) => ended)).toEqual(FEEDS.map(() => false))
   await proxy.up()
   await admin.remove()
-  await eventually(() => expect(ending.map(({ ended }) => ended)).toEqual(FEEDS.map(() => true)), { within: 30_000 })
+  await eventually(() => expect(ending.map(({ ended }) => ended)).toEqual(FEEDS.map(() => true)))
   expect(staying.map(({ ended }) => ended)).toEqual(FEEDS.map(() => false))
 })
 
@@ -47,5 +47,5 @@ test('streams of a user end after a deletion or a password change', async () => 
     const user = await users.get(`org.couchdb.user:${changed.name}`)
     await users.put({ ...user, password: 'another' })
   })
-  await eventually(() => expect(reader.ended).toBe(true), { within: 30_000 })
+  await eventually(() => expect(reader.ended).toBe(true))
 })

@@ -58,14 +58,14 @@ test('one command, and CouchDB is set up, all are healthy, and the sidecars know
   await Promise.all(['couchdb', 'sidecar-1', 'sidecar-2'].map((service) => stack.untilHealthy(service)))
   for (const name of ['sidecar-1', 'sidecar-2']) {
     const url = await stack.urlOf(name, 5985)
-    await eventually(async () => expect((await fetch(`${url}/_up`)).status).toBe(200), { within: 60_000 })
+    await eventually(async () => expect((await fetch(`${url}/_up`)).status).toBe(200))
   }
   const couch = await openCouch()
   const databases = await answerOf<string[]>(couch, { path: '_all_dbs' })
   expect(databases).toEqual(expect.arrayContaining(['_replicator', '_users', 'control']))
   const workers = await couch.db('control').getMany(['sidecar-1', 'sidecar-2'].map((name) => `worker:sidecar:${name}`))
   expect(workers).toHaveLength(2)
-}, 90_000)
+})
 
 test.each(['sidecar-1', 'sidecar-2'])('a device registers by the page of %s, and logs in', async (service) => {
   needsStack()
@@ -128,12 +128,12 @@ test('handlers of one’s own are mounted; as process 1, too, it lets them end w
   const orders = (await openCouch()).db('orders')
   await orders.create()
   await orders.put({ _id: 'o', type: 'order', state: 'paid' })
-  await eventually(async () => expect(await orders.get('o')).toHaveProperty('docstate.claim'), { within: 90_000 })
+  await eventually(async () => expect(await orders.get('o')).toHaveProperty('docstate.claim'))
   expect(await stack.evaluate('sidecar-2', `fs.readFileSync('/proc/1/cmdline', 'utf8')`)).toMatch(/^node\0/)
   await stack.compose('stop', 'sidecar-2')
   expect(await orders.get('o')).toMatchObject({ state: 'shipped' })
   expect((await stack.inspect('sidecar-2')).State).toMatchObject({ ExitCode: 0, OOMKilled: false })
-}, 180_000)
+})
 
 const SLOW = `
 import { setTimeout } from 'node:timers/promises'

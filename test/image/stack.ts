@@ -85,9 +85,7 @@ export async function startStack(): Promise<Stack> {
     inspect: inspectService,
     urlOf: async (service, port) => `http://${await compose('port', service, String(port))}`,
     untilHealthy: (service) =>
-      eventually(async () => expect((await inspectService(service)).State.Health?.Status).toBe('healthy'), {
-        within: 60_000,
-      }),
+      eventually(async () => expect((await inspectService(service)).State.Health?.Status).toBe('healthy')),
     async evaluate(service, expression) {
       const script = `Promise.resolve(${expression}).then((value) => console.log(JSON.stringify(value)))`
       return JSON.parse(await compose('exec', '-T', service, 'node', '-e', script)) as unknown

@@ -104,7 +104,7 @@ test('above the limit of waiting devices new devices are refused, but requests f
   const both = { docs: [three, { ...newConfirm(secret, one._id), _id: 'another' }] }
   expect((await rig.post(both, '/_bulk_docs')).status).toBe(429)
   expect((await rig.status('another', secret)).status).toBe(200)
-  await clock.advance(24 * 3_600_000) // there is room for another one, and this address may have it
+  await clock.advance(24 * 3_600_000) // a place is free, and this address may take it
   expect((await rig.post(three)).status).toBe(201)
 })
 

@@ -136,7 +136,7 @@ test('changes of other documents cause no read', async () => {
   expect(looks()).toBe(before + 1)
 })
 
-test('what the feed does not tell is found within a minute', async () => {
+test('a change that the feed misses is found within a minute', async () => {
   const clock = createManualClock()
   const { db, proxy, looks, start, now } = await createLiveBehindProxy(clock)
   proxy.plan((request) => (isFeed(request) ? silence : undefined))
@@ -158,7 +158,7 @@ test.each([
   await clock.advance(MINUTE_MS)
   for (let times = 0; times < 8; times++) {
     await idle()
-    await clock.advance(15_000) // over the short waits of the beginning
+    await clock.advance(15_000) // past the short first delays
   }
   await idle()
   const before = looks()

@@ -17,7 +17,7 @@ test('a sleep does not end before its time', async () => {
   expect(clock.ticks()).toBe(299)
 })
 
-test('who sleeps again within the time wakes again', async () => {
+test('a second sleep within the advanced time ends, too', async () => {
   const clock = createManualClock()
   let rounds = 0
   const stop = new AbortController()

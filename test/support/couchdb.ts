@@ -35,19 +35,14 @@ export async function freshDb(prefix = 'test', url = couchUrl()): Promise<Databa
   return db
 }
 
-/** Deletes a database and makes it again, as another one: two lives within one second look alike. */
+/** Deletes a database and creates it again as a new one: two lives within one second look alike. */
 export async function makeAgain(db: Database): Promise<void> {
   const before = (await db.info()).instance_start_time
-  await expect
-    .poll(
-      async () => {
-        await deleteDb(db.name)
-        await db.create()
-        return (await db.info()).instance_start_time
-      },
-      { timeout: 5000, interval: 300 },
-    )
-    .not.toBe(before)
+  await eventually(async () => {
+    await deleteDb(db.name)
+    await db.create()
+    expect((await db.info()).instance_start_time).not.toBe(before)
+  })
 }
 
 /** Compacts a database until only the ids of these revisions remain. This cannot succeed for leaf revisions. */

@@ -1,19 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
+/** How long a test waits for what must happen. It is long because a busy machine may need ten times as long. */
+export const PATIENCE_MS = 90_000
+
 /**
- * A pause between two tries lasts as long as a fifth of the waiting so far, and four times what the try took: what takes
- * long is not asked for often, and a test that asks for much is not what keeps CouchDB busy. Milliseconds.
+ * The pause between two tries, within these limits, in milliseconds. It is a fifth of the wait so far or four times the
+ * last try, whichever is longer. Slow checks run seldom, so that an expensive test does not keep CouchDB busy.
  */
 const PAUSES = { leastMs: 10, mostMs: 250, ofWaiting: 1 / 5, ofTrying: 4 }
 
 /**
- * Runs the assertion until it holds, and returns what it returns; rethrows its last failure when it has not held
- * `within` milliseconds (30,000 unless told). For what becomes true by itself.
+ * Runs the assertion until it holds, and returns its result. Rethrows its last failure if it has not held within
+ * `within` milliseconds (default 90,000). Use it for conditions that become true without an action of the test.
  *
  * @example
  * await eventually(async () => expect((await db.get('a')).state).toBe('done'))
  */
-export async function eventually<T>(assertion: () => T | Promise<T>, { within = 30_000 } = {}): Promise<T> {
+export async function eventually<T>(assertion: () => T | Promise<T>, { within = PATIENCE_MS } = {}): Promise<T> {
   const began = performance.now()
   for (;;) {
     const trying = performance.now()

@@ -36,7 +36,7 @@ export function findLeaks(before: Resources): string[] {
   })
 }
 
-/** Resolves when nothing is left over; throws where something still is after `within` milliseconds. */
+/** Resolves when no resource is left over. Throws if one still exists after `within` milliseconds. */
 export async function expectNoLeaks(before: Resources, within = 3000): Promise<void> {
   const deadline = performance.now() + within
   let leaks = findLeaks(before)

@@ -5,8 +5,8 @@ export interface ManualClock extends Clock {
   /** The number of running sleeps. */
   readonly sleeping: number
   /**
-   * Turns the clock on by `ms` and wakes, in the order of their times, all who are due; whoever sleeps again within the
-   * time is woken again. Resolves when those awake have had their turn.
+   * Advances the clock by `ms` and ends all due sleeps in the order of their times, including sleeps that start within
+   * that time. Resolves when the woken code has run.
    */
   advance(ms: number): Promise<void>
 }

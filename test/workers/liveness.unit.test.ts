@@ -17,7 +17,7 @@ function watch() {
   return { signs, look }
 }
 
-test('who gives no sign for its whole timeout is silent; what lay there at the first look proves nothing', async () => {
+test('a worker without a heartbeat for its whole timeout is silent, and the first read proves nothing', async () => {
   const { look } = watch()
   expect(await look(0, { beat: 1 })).toBe('unknown')
   expect(await look(5000, { beat: 2 })).toBe('alive')

@@ -50,7 +50,7 @@ async function startWorker(db: Database, name: string, options: WorkerOptions = 
         },
         { onLost: 'retry' },
       ),
-    { worker: name, partition: partitioning.of(db.name), leaseMs: 1000, ...rest },
+    { worker: name, partition: partitioning.of(db.name), leaseMs: 10_000, ...rest },
   )
   return {
     name,
@@ -123,7 +123,7 @@ test('the other workers take the partition of a worker that is cut off', async (
   const db = await freshDb('partitioning')
   const proxy = await startFaultyProxy()
   const [cutOff, other] = [
-    await startWorker(createTestCouch({ url: proxy.url }).db(db.name), 'a', { leaseMs: 1000 }),
+    await startWorker(createTestCouch({ url: proxy.url }).db(db.name), 'a'),
     await startWorker(db, 'b'),
   ]
   await seeEachOther([cutOff, other])

@@ -108,7 +108,7 @@ test('a CouchDB outage declares no worker dead', async () => {
   })
   const before = await db.withPrefix('worker:')
   await proxy.down()
-  await sleep(2000) // twice the timeout
+  await sleep(2000) // two timeouts
   await proxy.up()
   await sleep(1500)
   expect(await db.withPrefix('worker:')).toEqual(before)
@@ -128,7 +128,7 @@ test('a subscriber is called at once, once per version, and not after its end; a
   await eventually(() => expect(early).toHaveBeenCalledWith(['mill', []]))
   leaving.abort(new Error('the test says so'))
   registry.register('mill', 'a', quick)
-  await eventually(() => expect(early).toHaveBeenLastCalledWith(['mill', ['a']]), { within: 8000 })
+  await eventually(() => expect(early).toHaveBeenLastCalledWith(['mill', ['a']]))
   expect(throwing.mock.calls.length).toBe(early.mock.calls.length)
   endThrowing()
   registry.subscribe('mill', late)
@@ -158,7 +158,7 @@ test('any program may be a worker, with any fields in its document', async () =>
   await eventually(() => expect(idsIn(registry)).not.toContain('z'))
 })
 
-test.each([300, 0, -1, NaN, Infinity])('a timeout of %d ms is written once, as it is meant', async (timeoutMs) => {
+test.each([300, 0, -1, NaN, Infinity])('a timeout of %d ms is written once and unchanged', async (timeoutMs) => {
   const db = await freshDb('workers')
   const registry = startRegistry(db)
   registry.register('mill', 'a', { timeoutMs, grain: undefined as unknown as string })
@@ -179,7 +179,7 @@ test('a subscriber may add a subscriber, and each receives every version once', 
   await eventually(() => expect(outer).toHaveBeenCalled())
   expect(inner).toHaveBeenCalledOnce()
   registry.register('mill', 'a', quick)
-  await eventually(() => expect(idsIn(registry)).toEqual(['a']), { within: 8000 })
+  await eventually(() => expect(idsIn(registry)).toEqual(['a']))
   expect(outer).toHaveBeenCalledTimes(2)
   expect(inner).toHaveBeenCalledTimes(2)
 })
@@ -212,7 +212,7 @@ test('a slow connection delays the detection of dead workers but does not preven
   const proxy = await startFaultyProxy()
   await db.put({ _id: 'worker:mill:dead', timeout_ms: 1000 })
   const registry = startRegistry(createTestCouch({ url: proxy.url }).db(db.name))
-  proxy.plan(() => delay(250)) // a round is longer than half the timeout
+  proxy.plan(() => delay(250)) // a heartbeat round is longer than half the timeout
   registry.register('mill', 'a', quick)
   await eventually(() => expect(idsIn(registry)).toEqual(['a', 'dead']))
   await eventually(() => expect(idsIn(registry)).toEqual(['a']))

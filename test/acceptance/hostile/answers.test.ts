@@ -48,7 +48,7 @@ function createLiar() {
 const isOver = ({ state, docstate }: StoredDoc) =>
   state === 'sold' || (typeof docstate === 'object' && docstate !== null && 'parked' in docstate)
 
-test('nonsense from any endpoint ends nothing, and all is done in the end', { timeout }, async () => {
+test('bad answers from any endpoint stop nothing, and all documents are handled', { timeout }, async () => {
   const proxy = await startFaultyProxy()
   const databases = [await freshDb('orders'), await freshDb('sales')]
   const [followed, visited] = databases.map(({ name }) => name)

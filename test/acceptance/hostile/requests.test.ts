@@ -200,7 +200,7 @@ test('slow clients do not delay others, and their connections are closed', async
   const trickle = setInterval(() => slow.forEach((socket) => socket.writable && socket.write('x')), 500)
   onTestFinished(() => clearInterval(trickle))
   await stage.registerGoodDevice()
-  await eventually(() => expect(slow.filter(({ closed }) => !closed)).toEqual([]), { within: 40_000 })
+  await eventually(() => expect(slow.filter(({ closed }) => !closed)).toEqual([]))
 })
 
 test('the link still works after all these requests', async () => {

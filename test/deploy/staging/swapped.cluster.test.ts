@@ -48,4 +48,4 @@ test('on a cluster all copies of the new index are complete before the swap, and
     expect(answers.at(-1)).toBe(2)
   }
   expect(await opened.left()).toEqual([])
-}, 120_000)
+})

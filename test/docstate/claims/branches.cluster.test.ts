@@ -48,35 +48,6 @@ function countEffects() {
 const MANY = amount(100, 400)
 const TOGETHER = 10
 
-test('what is made at two nodes at the same time, with different bodies, is run once', { timeout }, async () => {
-  needs('cluster')
-  const { name, couches, databases } = await startNodes()
-  const { effects, start } = countEffects()
-  for (const [i, db] of databases.entries()) await start(db, `worker-${i}`)
-  const put = async (db: Database, doc: { _id: string }) => {
-    const made = await db.put(doc).catch((thrown: unknown) => {
-      if (!(thrown instanceof CouchError)) throw thrown // all copies had the other already
-    })
-    return made !== undefined
-  }
-  let twice = 0
-  let count = 0
-  for (; count < MANY || (twice === 0 && count < 20 * MANY); count += TOGETHER) {
-    const ids = Array.from({ length: TOGETHER }, (_, i) => `o${count + i}`)
-    await Promise.all(
-      ids.map(async (_id) => {
-        const doc = (by: number) => ({ _id, type: 'order', state: 'paid', by })
-        const made = await Promise.all([put(databases[0]!, doc(0)), put(databases[1]!, doc(1))])
-        twice += made.every(Boolean) ? 1 : 0
-      }),
-    )
-  }
-  await untilSettled(couches, name, count, { state: 'invoiced' })
-  expect([...effects].filter(([, times]) => times !== 1)).toEqual([])
-  expect(effects.size).toBe(count)
-  expect(twice, 'documents that were made twice').toBeGreaterThan(0)
-})
-
 test(
   'a document created at two nodes at the same time with different bodies is handled once',
   { timeout },

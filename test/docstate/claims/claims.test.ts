@@ -51,7 +51,7 @@ test('a claim lost while its document waits starts no handler', async () => {
         },
         { concurrency: 1 },
       ),
-    { leaseMs: 1000, worker: 'cut off' },
+    { leaseMs: 3000, worker: 'cut off' },
   )
   await untilOneWaits(db, proxy)
   await eventually(() => expect(cutOff).toHaveLength(1))
@@ -68,7 +68,7 @@ test('a claim lost while its document waits starts no handler', async () => {
         },
         { onLost: 'retry', backoff: { baseMs: 10, capMs: 10 } },
       ),
-    { leaseMs: 1000, worker: 'successor' },
+    { leaseMs: 3000, worker: 'successor' },
   )
   await eventually(() => expect(successor!.sort()).toEqual(ids))
   go.open()
@@ -109,42 +109,39 @@ test('a resent claim counts from its first request, because a copy may hold it s
   await startRig(
     through,
     (control) => control.unsafe('order', 'paid', (doc) => Promise.resolve({ ...doc, state: 'invoiced' })),
-    { leaseMs: 6000 }, // half of it twice without an answer is more than two thirds
+    { leaseMs: 6000 }, // two requests without an answer, half a lease each, exceed two thirds of the lease
   )
   await db.put({ _id: 'o', type: 'order', state: 'paid' })
   await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
   expect((await db.get('o'))._rev).toMatch(/^5-/) // claimed, given back, claimed, saved
 })
 
-test.each([0, 0.5, 0.999])(
-  'a claim is believed for nine tenths of its lease, whatever the jitter (%d)',
-  async (random) => {
-    const clock = createManualClock()
-    const stopping = new AbortController()
-    let hangs = false
-    const claims = createClaims({
-      ...{ worker: 'w', leaseMs: 30_000, clock, random: () => random },
-      contest: () => Promise.reject(new Error('no contest')),
-      async writeDoc(attempt, doc) {
-        if (hangs) await new Promise(() => undefined)
-        attempt.doc = { ...doc, _rev: '2-b' }
-        return { kind: 'stored' }
-      },
-    })
-    const handler = () => Promise.resolve()
-    const registration = { type: 't', state: 's', mode: 'unsafe', handler, options: withDefaults({}, 'test') } as const
-    const attempt = new Attempt(registration, { _id: 'x', _rev: '1-a', type: 't', state: 's' }, 'token')
-    const nothing = () => undefined
-    await claims.take(attempt, nothing, nothing)
-    hangs = true
-    const began = clock.ticks()
-    void claims.keep(stopping.signal)
-    while (!attempt.stopped) await clock.advance(10)
-    expect(clock.ticks() - began).toBeGreaterThanOrEqual(27_000)
-    expect(clock.ticks() - began).toBeLessThan(27_100)
-    stopping.abort(new Error('over'))
-  },
-)
+test.each([0, 0.5, 0.999])('a claim is valid for nine tenths of its lease with any jitter (%d)', async (random) => {
+  const clock = createManualClock()
+  const stopping = new AbortController()
+  let hangs = false
+  const claims = createClaims({
+    ...{ worker: 'w', leaseMs: 30_000, clock, random: () => random },
+    contest: () => Promise.reject(new Error('no contest')),
+    async writeDoc(attempt, doc) {
+      if (hangs) await new Promise(() => undefined)
+      attempt.doc = { ...doc, _rev: '2-b' }
+      return { kind: 'stored' }
+    },
+  })
+  const handler = () => Promise.resolve()
+  const registration = { type: 't', state: 's', mode: 'unsafe', handler, options: withDefaults({}, 'test') } as const
+  const attempt = new Attempt(registration, { _id: 'x', _rev: '1-a', type: 't', state: 's' }, 'token')
+  const nothing = () => undefined
+  await claims.take(attempt, nothing, nothing)
+  hangs = true
+  const began = clock.ticks()
+  void claims.keep(stopping.signal)
+  while (!attempt.stopped) await clock.advance(10)
+  expect(clock.ticks() - began).toBeGreaterThanOrEqual(27_000)
+  expect(clock.ticks() - began).toBeLessThan(27_100)
+  stopping.abort(new Error('over'))
+})
 
 test('a request without an answer does not make other claims expire', async () => {
   const { db, proxy, through } = await setUp()
@@ -166,7 +163,7 @@ test('a request without an answer does not make other claims expire', async () =
   await eventually(async () => expect(docstateIn(await db.get('o'))?.claim).toBeDefined())
   proxy.next(silence, isBulk)
   await db.put({ _id: 'n', type: 'note', state: 'new' })
-  await eventually(async () => expect(await stateOf(db, 'n')).toBe('read'), { within: 8000 })
+  await eventually(async () => expect(await stateOf(db, 'n')).toBe('read'), { within: 20_000 }) // not the request’s limit
   await sleep(2500)
   go.open()
   await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))

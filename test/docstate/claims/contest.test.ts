@@ -79,7 +79,7 @@ test('a worker runs nothing and stops writing if every claim is stored below the
   expect(proxy.requests.filter(isBulk).length).toBeLessThan(15)
   expect(ran).toBe(0)
   proxy.plan(() => undefined)
-  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'), { within: 15_000 })
+  await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
   expect(ran).toBe(1)
 })
 
@@ -114,17 +114,14 @@ test('a waiting claim is removed if the other worker’s handler deleted the doc
   expect(ran).toEqual([])
 })
 
-thoroughTest(
-  'after nine tenths of a lease beside another claim, what becomes of that tells nothing any more',
-  async () => {
-    const { db, ran, theirs } = await contest('0'.repeat(32), 3000)
-    await sleep(2750) // from here on a third worker may find the other claim dead
-    const yielded = { ...claimOf(theirs), yielded: true }
-    await branch(db, { _deleted: true, state: 'paid', docstate: yielded }, theirs, '1'.repeat(32))
-    await eventually(async () => expect(docstateIn(await db.get('o'))).toHaveProperty('parked'), { within: 15_000 })
-    expect(ran).toEqual([])
-  },
-)
+thoroughTest('a claim that waited nine tenths of its lease does not win if the other claim is released', async () => {
+  const { db, ran, theirs } = await contest('0'.repeat(32), 3000)
+  await sleep(2750) // after this time, a third worker may consider the other claim dead
+  const yielded = { ...claimOf(theirs), yielded: true }
+  await branch(db, { _deleted: true, state: 'paid', docstate: yielded }, theirs, '1'.repeat(32))
+  await eventually(async () => expect(docstateIn(await db.get('o'))).toHaveProperty('parked'))
+  expect(ran).toEqual([])
+})
 
 test('documents without a quorum do not delay documents with a quorum', async () => {
   const db = await freshDb('contest')

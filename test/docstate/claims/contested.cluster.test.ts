@@ -32,9 +32,9 @@ async function putUntilContested(race: Race, effects: Map<string, number>): Prom
   while (race.contested() < CONTESTED || race.accepted() < BELOW_QUORUM) {
     expect(race.count(), 'documents, and too few claims met').toBeLessThan(3000)
     await race.put(50)
-    await eventually(() => expect(effects.size).toBe(race.count()), { within: 60_000 })
+    await eventually(() => expect(effects.size).toBe(race.count()))
   }
-  await eventually(() => expect(effects.size).toBe(race.count()), { within: 60_000 })
+  await eventually(() => expect(effects.size).toBe(race.count()))
 }
 
 const CONTESTED = amount(20, 300)
@@ -53,36 +53,40 @@ test('workers at three nodes that race for every document run each handler once'
   expect([...effects].filter(([, times]) => times !== 1)).toEqual([])
 })
 
-thoroughTest('… with one of three nodes down, and when it is back', { timeout }, async () => {
-  needs('cluster')
-  const cluster = await sharedCluster()
-  const { effects, register } = countEffects()
-  const bringBack = await killNode(cluster)
-  const race = await startRace({ cluster, nodes: [0, 1, 0], register })
-  await putUntilContested(race, effects)
-  await bringBack()
-  await race.settled({ state: 'invoiced' })
-  expect([...effects].filter(([, times]) => times !== 1)).toEqual([])
-})
+thoroughTest(
+  'racing workers run each handler once while one of three nodes is down and after its restart',
+  { timeout },
+  async () => {
+    needs('cluster')
+    const cluster = await sharedCluster()
+    const { effects, register } = countEffects()
+    const bringBack = await killNode(cluster)
+    const race = await startRace({ cluster, nodes: [0, 1, 0], register })
+    await putUntilContested(race, effects)
+    await bringBack()
+    await race.settled({ state: 'invoiced' })
+    expect([...effects].filter(([, times]) => times !== 1)).toEqual([])
+  },
+)
 
-test('… with a node that is killed in the middle and brought back', { timeout }, async () => {
+test('racing workers run each handler once while a node is killed and restarted', { timeout }, async () => {
   needs('cluster')
   const cluster = await sharedCluster()
   const { effects, register } = countEffects()
   const race = await startRace({ cluster, nodes: [0, 1, 2], register })
   await race.put(100)
-  await eventually(() => expect(effects.size).toBeGreaterThan(20), { within: 30_000 })
+  await eventually(() => expect(effects.size).toBeGreaterThan(20))
   const bringBack = await killNode(cluster)
   await race.put(60)
   const last = () => [...effects.keys()].filter((id) => /^o1[0-5]\d$/.test(id))
-  await eventually(() => expect(last().length).toBeGreaterThan(10), { within: 30_000 }) // the others go on
+  await eventually(() => expect(last().length).toBeGreaterThan(10)) // the other nodes continue
   await bringBack()
   await putUntilContested(race, effects)
   await race.settled({ state: 'invoiced' })
   expect([...effects].filter(([, times]) => times !== 1)).toEqual([])
 })
 
-test('what safe handlers of several workers made of a document leaves no conflict', { timeout }, async () => {
+test('results of safe handlers of several workers leave no conflict', { timeout }, async () => {
   needs('cluster')
   const cluster = await sharedCluster()
   const register = (control: Control, by: string) =>
@@ -92,7 +96,7 @@ test('what safe handlers of several workers made of a document leaves no conflic
   await race.settled({ state: 'invoiced' })
 })
 
-test('workers that all find the same worker dead leave no conflict', { timeout }, async () => {
+test('workers that all rescue the documents of one dead worker leave no conflict', { timeout }, async () => {
   needs('cluster')
   const cluster = await sharedCluster()
   const { effects, register } = countEffects()

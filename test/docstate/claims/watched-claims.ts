@@ -53,7 +53,7 @@ export async function untilSettled(admins: readonly Couch[], db: string, count: 
         const whole = await Promise.all(docs.map(({ _id }) => one(_id)))
         for (const doc of [...docs, ...whole]) expect(doc).not.toHaveProperty('_conflicts')
       },
-      { within: 90_000 }, // a claim that nobody takes back is over after a lease
+      { within: 90_000 }, // a claim that no worker releases expires after a lease
     )
   }
 }

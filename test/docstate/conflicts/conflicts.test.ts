@@ -37,11 +37,11 @@ test('a branch that arrives during a handler waits for its end, and no other wor
         await go.opened
         return { ...doc, state: 'invoiced', number: 42 }
       }),
-    { worker: 'first', leaseMs: 2000 },
+    { worker: 'first', leaseMs: 4000 },
   )
   const first = await db.put(paid)
   await began.opened
-  await startRig(db, invoice(runs), { worker: 'second', leaseMs: 2000 })
+  await startRig(db, invoice(runs), { worker: 'second', leaseMs: 4000 })
   await replicate(db, first, 6, { ...paid, note: 'ring twice' })
   await new Promise((resolve) => setTimeout(resolve, 9000)) // claims are renewed, and no worker takes over
   expect(runs).toEqual(['o'])
@@ -157,7 +157,7 @@ test('a dead claim beside its result is removed, also if their ancestor was comp
   const docstate = { state: 'paid', entry: `1-${'a'.repeat(32)}`, claim }
   await db.merge([leaf('cba', { state: 'invoiced', total: 2 }), leaf('da', { state: 'paid', total: 1, docstate })])
   const runs: string[] = []
-  await startRig(db, invoice(runs), { leaseMs: 1000 })
+  await startRig(db, invoice(runs))
   await expectSettled(db, { _rev: `3-${'c'.repeat(32)}`, state: 'invoiced', total: 2 })
   expect(runs).toEqual([])
 })

@@ -35,7 +35,7 @@ async function expectAllDone(db: Database, count: number): Promise<void> {
       const { rows } = await viewOf(db, 'docstate', 'by_state', { group_level: 2 })
       expect(rows).toContainEqual({ key: ['slow', 'done'], value: count })
     },
-    { within: 60_000 }, // a claim that was not proven in time on a starved machine waits for its lease; the resync is far away
+    { within: 60_000 }, // on a slow machine, an unconfirmed claim waits for its lease, and no resync runs in time
   )
 }
 

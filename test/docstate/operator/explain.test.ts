@@ -41,9 +41,9 @@ describe('the explain command', () => {
   test('explain shows the handler of a state and the possible next states', async () => {
     expect(await told('paid')).toEqual([
       expect.stringMatching(SERVED),
-      'It may become invoiced (by the sidecar), cancelled (by the owner).',
-      'Its handler is unsafe, and tries up to 3 times, each at most 5 min.',
-      'It is ready: a running sidecar takes it at once, or within a minute where no feed has told of it.',
+      'The next state can be invoiced (by the sidecar) or cancelled (by the owner).',
+      'The handler is unsafe, with an attempt limit of 3 and a timeout of 5 min.',
+      'The document is ready. A running sidecar takes it at once, or within a minute if no feed reports it.',
     ])
   })
 

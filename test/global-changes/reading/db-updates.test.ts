@@ -17,7 +17,7 @@ async function setUp() {
   return { db, proxy, ...createFeed(db.name, createTestCouch({ url: proxy.url })) }
 }
 
-/** Deletes a database, and makes it again, at once or in a later second: two lives within a second look alike. */
+/** Deletes a database and creates it again, at once or in a later second. Two lives within one second look alike. */
 async function remake(db: Database, later = true) {
   await deleteDb(db.name)
   const second = () => Math.floor(Date.now() / 1000)

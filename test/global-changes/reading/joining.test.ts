@@ -66,7 +66,7 @@ test('a row from a page is not repeated, however late the hub delivers it', asyn
   await db.tell('updated:a')
   const reader = collect()
   await eventually(() => expect(reader.ids()).toEqual(['updated:a']))
-  await clock.advance(10_000) // a heartbeat, at which CouchDB sends what it overlooked
+  await clock.advance(10_000) // a heartbeat, at which CouchDB sends rows that it overlooked
   held.release()
   await eventually(() => expect(feed.counts().rows).toBe(1))
   await db.tell('updated:b')

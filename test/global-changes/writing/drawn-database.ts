@@ -54,7 +54,7 @@ export class DrawnDatabase {
       await this.#db.create() // just after a deletion CouchDB may report that it exists
       return (await this.#db.info()).instance_start_time
     })
-    // Two lives within a second look alike: whether the first was told, no sweep can find out.
+    // Two lives within one second look alike: no sweep can find out whether the first has its events.
     if (this.#life === this.#lifeBefore) this.#deletedAfter = undefined
   }
 

@@ -14,7 +14,7 @@ function start() {
   return { clock, closed, settings, window }
 }
 
-test('what comes within the time after the first goes on together, each once', async () => {
+test('events within the delay after the first leave together, each once', async () => {
   const { clock, closed, window } = start()
   window.add(['a'])
   await clock.advance(24)
