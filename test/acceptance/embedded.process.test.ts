@@ -1,4 +1,4 @@
-/** Nothing is set, and nothing else is installed: what a newcomer sees. */
+/** The sidecar without settings or other software: the first experience of a user. */
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { childrenOf } from '../support/processes.ts'
@@ -10,19 +10,20 @@ import type { Sidecar } from './sidecar.ts'
 import { startSidecar } from './start.ts'
 import { linkIn, settingsOf, typeCode } from './registration.ts'
 
-/** What the banner's curl command does. */
+/** Does the same as the banner's curl command. */
 function pasted(sidecar: Sidecar): { url: URL; device: string } {
   const [, url, device] = /curl -X POST (\S+) [^]*? -d '(.*)'/.exec(sidecar.output()) ?? []
   return { url: new URL(url!), device: device! }
 }
 
-/** As the user who is named in the address: fetch takes no credentials there. */
+/** A request with the credentials of the URL: fetch refuses credentials in a URL. */
 function ask({ origin, pathname, username, password }: URL, init: RequestInit = {}): Promise<Response> {
   const authorization = `Basic ${btoa(`${username}:${password}`)}`
   return fetch(origin + pathname, { ...init, headers: { authorization, 'content-type': 'application/json' } })
 }
 
-test('a newcomer pastes the command of the banner, follows the mail, and logs in as the device', async () => {
+test('a user pastes the banner’s command, follows the mail, and logs in as the device', async () => {
+  needs('mail catcher')
   const sidecar = await startSidecar({})
   const { url, device } = await eventually(() => pasted(sidecar))
   const { id } = (await (await ask(url, { method: 'POST', body: device })).json()) as { id: string }
@@ -47,7 +48,8 @@ test('a newcomer pastes the command of the banner, follows the mail, and logs in
   await expect(ask(url)).rejects.toThrow()
 })
 
-test('what is embedded ends with a sidecar that was killed', async () => {
+test('the embedded servers exit when their sidecar is killed', async () => {
+  needs('mail catcher')
   const sidecar = await startProcess({})
   const { url } = await eventually(() => pasted(sidecar))
   expect((await ask(url)).status).toBe(200)
@@ -55,8 +57,9 @@ test('what is embedded ends with a sidecar that was killed', async () => {
   await eventually(() => expect(ask(url)).rejects.toThrow())
 })
 
-test('that the embedded server has ended by itself is said, and by _up, too', async () => {
+test('the log and _up report that the embedded server has exited by itself', async () => {
   needs('process table')
+  needs('mail catcher')
   const sidecar = await startProcess({ SIDECAR_GRACE: '0s' })
   const servers = childrenOf(sidecar.pid).filter(({ command }) => command.includes('embedded/dist'))
   expect(servers).toHaveLength(1)
@@ -67,7 +70,8 @@ test('that the embedded server has ended by itself is said, and by _up, too', as
   expect(await sidecar.stop()).toBe(0)
 })
 
-test('beside a CouchDB of one’s own, the mail catcher says that nobody gets mails', async () => {
+test('with an external CouchDB, the mail catcher warns that it delivers no mail', async () => {
+  needs('mail catcher')
   const sidecar = await startSidecar(settingsOf(await createControl()))
   const [line] = sidecar.log.filter(({ msg }) => msg.includes('SMTP_URL is not set'))
   expect(line).toMatchObject({ level: 40, caught: `${sidecar.url}/_mail` })

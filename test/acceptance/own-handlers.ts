@@ -1,4 +1,4 @@
-/** Handlers as a user writes them: a module in a folder of its own, where the package is installed. */
+/** Handlers as a user writes them: a module in its own folder, in which the package is installed. */
 import { appendFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +11,10 @@ import type { Settings, Sidecar } from './sidecar.ts'
 import { startSidecar } from './start.ts'
 import { lookAway, settingsOf } from './registration.ts'
 
-/** A project of somebody who has installed the sidecar. Resolves with the path of its module: JavaScript, as loading TypeScript takes seconds. */
+/** Code that ends the handler's process at once. SIGKILL from inside does not reach PID 1 of a container. */
+export const DIE = "process.pid === 1 ? process.abort() : process.kill(process.pid, 'SIGKILL')"
+
+/** A user's project. Resolves with the path of its module: JavaScript, as loading TypeScript takes seconds. */
 export async function writeModule(source: string, file = 'handlers.mjs'): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'handlers-'))
   onTestFinished(() => rm(folder, { recursive: true }))
@@ -22,8 +25,8 @@ export async function writeModule(source: string, file = 'handlers.mjs'): Promis
 }
 
 /**
- * A project whose handlers call `note(...words)`, which writes a line, and `noted`, which reads them: it outlives a worker
- * that is killed.
+ * A project whose handlers call `note(...words)` to write a line; `noted` reads the lines. They outlive a
+ * killed worker.
  */
 export async function writeNoting(source: string) {
   const module = await writeModule(`
@@ -40,18 +43,23 @@ export async function writeNoting(source: string) {
   return { module, noted }
 }
 
-/** Three workers for a new database beside the control database, each with its own settings besides. */
+const NAMES = ['a', 'b', 'c']
+
+/** Three workers for a new database beside the control database, each with additional settings of its own. */
 export async function startThree(module: string, ...others: readonly Settings[]) {
   const settings = { SIDECAR_LEASE: '8s' }
-  const { sidecar, ...stage } = await startProcessWith(module, { ...settings, SIDECAR_NAME: 'a' })
-  const more = ['b', 'c'].map((name, i) => startProcess({ ...stage.settings, SIDECAR_NAME: name, ...others[i] }))
-  return { ...stage, workers: [sidecar, ...(await Promise.all(more))] as const }
+  const { sidecar, ...stage } = await startProcessWith(module, { ...settings, SIDECAR_NAME: NAMES[0]! })
+  const more = NAMES.slice(1).map((name, i) => startProcess({ ...stage.settings, SIDECAR_NAME: name, ...others[i] }))
+  const workers = [sidecar, ...(await Promise.all(more))] as const
+  /** The worker with this SIDECAR_NAME. */
+  const named = (name: string) => workers[NAMES.indexOf(name)]!
+  return { ...stage, workers, named }
 }
 
 /** A sidecar for a new database beside the control database. */
 export const startWith = (module: string, more: Settings = {}) => openWith(startSidecar, module, more)
 
-/** As `startWith`, with a sidecar that can be killed. */
+/** Like `startWith`, with a sidecar that can be killed. */
 export const startProcessWith = (module: string, more: Settings = {}) => openWith(startProcess, module, more)
 
 async function openWith<S extends Sidecar>(start: (settings: Settings) => Promise<S>, module: string, more: Settings) {

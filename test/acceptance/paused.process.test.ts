@@ -1,14 +1,14 @@
-/** A worker that is paused for longer than its lease, and wakes up. */
+/** A worker resumes after a pause that is longer than its lease. */
 import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { createTestCouch } from '../support/couchdb.ts'
+import { createTestCouch, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { startProcess } from './process.ts'
 import { startRegistrationProcess } from './registration.ts'
 
-/** Writes what it does as lines into a file: that it began, its effects as long as it may, how it ended. */
+/** A handler that writes lines to a file: its beginning, effects while it holds the claim, and its end. */
 const handlers = (file: string, onLost: string) => `
   import { appendFile } from 'node:fs/promises'
   const say = (...words) => appendFile(${JSON.stringify(file)}, words.join(' ') + '\\n')
@@ -25,6 +25,7 @@ const handlers = (file: string, onLost: string) => `
   } }`
 
 async function setUp(onLost: string) {
+  needs('sidecar process')
   const folder = await mkdtemp(join(tmpdir(), 'paused-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const [module, file] = [join(folder, 'handlers.mjs'), join(folder, 'effects')]
@@ -41,7 +42,7 @@ async function setUp(onLost: string) {
   return { db, lines, paused: registration.sidecar, other }
 }
 
-test('with onLost retry the other runs it with the same key, and the first neither goes on nor saves', async () => {
+test('with onLost retry, another worker runs the document with the same key, and the first neither continues nor saves', async () => {
   const { db, lines, paused, other } = await setUp('retry')
   await eventually(async () => expect(await db.get('job')).toMatchObject({ state: 'done', by: other.pid }))
   const { _rev } = await db.get('job')
@@ -49,7 +50,7 @@ test('with onLost retry the other runs it with the same key, and the first neith
   await eventually(async () => expect(await lines()).toContain(`${paused.pid} aborted`))
   const all = await lines()
   const woken = all.slice(all.findLastIndex((line) => line.startsWith(`${other.pid} ends`)))
-  expect(woken.filter((line) => line === `${paused.pid} effect`).length).toBeLessThanOrEqual(1) // it was in the middle of
+  expect(woken.filter((line) => line === `${paused.pid} effect`).length).toBeLessThanOrEqual(1) // the one in progress
   const keys = all.filter((line) => line.includes('begins')).map((line) => line.split(' ')[2])
   expect(keys).toHaveLength(2)
   expect(new Set(keys).size).toBe(1)
@@ -63,7 +64,7 @@ test('with onLost retry the other runs it with the same key, and the first neith
   )
 })
 
-test('with onLost park nobody runs it again, and the first neither goes on nor saves', async () => {
+test('with onLost park, no worker runs the document again, and the first neither continues nor saves', async () => {
   const { db, lines, paused } = await setUp('park')
   await eventually(async () => expect((await db.get('job')).docstate).toMatchObject({ parked: {} }))
   const { _rev } = await db.get('job')

@@ -1,5 +1,4 @@
-/** The sidecar as a process of the compiled program, or as a container: it can be killed, paused, and has an exit code. */
-import { once } from 'node:events'
+/** The sidecar as a process or container: a test can kill and pause it, and read its exit code. */
 import { createWriteStream } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -10,17 +9,16 @@ import { createLines, endWithTest, untilUp, type Ended, type Settings, type Side
 export interface SidecarProcess extends Sidecar {
   readonly pid: number
   readonly isAlive: boolean
-  /** As by `kill -9`. Resolves when it is gone. */
+  /** Kills the process like `kill -9`. Resolves when it has ended. */
   kill(): Promise<void>
 }
 
-/** As `startSidecar`, always as a process. */
+/** Like `startSidecar`, always as a process. */
 export const startProcess = (settings: Settings): Promise<SidecarProcess> => endWithTest(launchProcess(settings))
 
-/** As `launchSidecar`, always as a process. */
+/** Like `launchSidecar`, always as a process. */
 export async function launchProcess(settings: Settings): Promise<SidecarProcess> {
-  const { child, kill } = launch(['start'], { SIDECAR_PORT: '0', ...settings })
-  const gone = once(child, 'close')
+  const { child, kill, ended } = launch(['start'], { SIDECAR_PORT: '0', ...settings })
   const isAlive = () => child.exitCode === null && child.signalCode === null
   const lines = createLines()
   const kept = fileOf(settings.SIDECAR_NAME, child.pid)
@@ -28,10 +26,10 @@ export async function launchProcess(settings: Settings): Promise<SidecarProcess>
     createInterface({ input: stream }).on('line', lines.add)
     if (kept) stream.pipe(kept, { end: false })
   }
-  if (kept) void gone.then(() => kept.end())
+  if (kept) void ended.then(() => kept.end())
   const killed = async () => {
     kill()
-    await gone
+    await ended
   }
   try {
     const url = await untilUp(lines, () => !isAlive())
@@ -47,8 +45,7 @@ export async function launchProcess(settings: Settings): Promise<SidecarProcess>
       end: killed,
       async stop() {
         child.kill('SIGTERM')
-        const [code] = (await gone) as [number | null]
-        return code
+        return ended
       },
     }
   } catch (thrown) {
@@ -57,14 +54,13 @@ export async function launchProcess(settings: Settings): Promise<SidecarProcess>
   }
 }
 
-/** Where its output is kept, for a person to read: in the folder TEST_LOGS. */
+/** A file in the folder TEST_LOGS that keeps the output for developers. */
 const fileOf = (name = 'sidecar', pid: number | undefined) =>
   process.env.TEST_LOGS ? createWriteStream(join(process.env.TEST_LOGS, `${name}-${pid}.log`)) : undefined
 
-/** As `runCommand`, always as a process. */
+/** Like `runCommand`, always as a process. */
 export async function runProcess(args: readonly string[], settings: Settings = {}): Promise<Ended> {
-  const { child } = launch(args, settings)
-  const ended = once(child, 'close') as Promise<[number | null]>
-  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout!), text(child.stderr!), ended])
+  const { child, ended } = launch(args, settings)
+  const [stdout, stderr, code] = await Promise.all([text(child.stdout!), text(child.stderr!), ended])
   return { code, stdout, stderr }
 }

@@ -1,4 +1,4 @@
-/** docker-compose.yml, as far as it can be checked without a container engine. */
+/** docker-compose.yml, checked without a container engine. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -10,7 +10,7 @@ import { compose, read, type Service } from './files.ts'
 const file = compose()
 const sidecars = Object.values(file.services).filter(({ image }) => image === 'couchdb-sidecar')
 
-/** As the process reads them: what is mounted at /run/secrets is in the files that are tried out with. */
+/** The settings as the process reads them: /run/secrets holds the files for trying it out. */
 const configOf = ({ environment }: Service) =>
   loadConfig({
     env: Object.fromEntries(
@@ -22,7 +22,7 @@ const configOf = ({ environment }: Service) =>
     envFile: join(root, 'test/image/.env'),
   })
 
-test('every setting is one, with a value that the sidecar takes, and leads to another service', () => {
+test('every setting exists, has a valid value, and points to another service', () => {
   for (const sidecar of sidecars) {
     const { couchdbUrl, smtpUrl } = configOf(sidecar)
     expect(file.services).toHaveProperty(new URL(couchdbUrl!).hostname)
@@ -31,20 +31,20 @@ test('every setting is one, with a value that the sidecar takes, and leads to an
   }
 })
 
-test('CouchDB knows the admin that the sidecars are', () => {
+test('CouchDB has the admin account of the sidecars', () => {
   const { username, password } = new URL(configOf(sidecars[0]!).couchdbUrl!)
   expect(file.services.couchdb!.environment).toEqual({ COUCHDB_USER: username })
   expect(file.services.couchdb!.secrets).toEqual(['couchdb_password'])
   expect(read('secrets.example/couchdb_password').trim()).toBe(password)
 })
 
-test('the password to try it out with is told where people look for it', () => {
+test('the compose file and the docs state the password for trying it out', () => {
   const { password } = new URL(configOf(sidecars[0]!).couchdbUrl!)
   expect(read('README.md')).toContain(`-u admin:${password} `)
   expect(read('docker-compose.yml')).toContain(`admin, ${password}\n`)
 })
 
-test('two sidecars share one image, and differ in name, in port and in who builds it', () => {
+test('two sidecars share one image and differ in name, in port and in which one builds it', () => {
   expect(sidecars).toHaveLength(2)
   const [first, second] = sidecars.map(
     ({ hostname: _, ports: _ports, build: _build, pull_policy: _pull, ...same }) => same,
@@ -57,41 +57,41 @@ test('two sidecars share one image, and differ in name, in port and in who build
   ])
 })
 
-test('the links in mails lead to the port of a sidecar', () => {
+test('links in mails point to the port of a sidecar', () => {
   const published = sidecars.flatMap(({ ports }) => ports!.map((port) => port.split(':')[1]))
   for (const sidecar of sidecars) expect(published).toContain(new URL(configOf(sidecar).publicUrl!).port)
 })
 
-test('no port is open to other machines: the password is known', () => {
+test('every port is bound to this machine, because the password is public', () => {
   const ports = Object.values(file.services).flatMap(({ ports = [] }) => ports)
   expect(ports).toHaveLength(4)
   for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\d+:\d+$/)
 })
 
-test('a sidecar has more time to stop than it takes', () => {
+test('the stop timeout of a sidecar exceeds its own grace period', () => {
   for (const sidecar of sidecars) {
     expect(parseInt(sidecar.stop_grace_period!) * 1000).toBeGreaterThan(configOf(sidecar).graceMs + 5000)
   }
 })
 
-test('a sidecar may write nothing, and gain nothing', () => {
+test('a sidecar has a read-only file system and cannot gain privileges', () => {
   const locked = { read_only: true, cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'] }
   for (const sidecar of sidecars) expect(sidecar).toMatchObject(locked)
 })
 
-test('secrets and volumes are declared, and the files to try them out with are there', () => {
+test('secrets and volumes are declared, and their example files exist', () => {
   for (const { secrets = [], volumes = [] } of Object.values(file.services)) {
     for (const name of secrets) expect(existsSync(join(root, file.secrets[name]!.file)), name).toBe(true)
     for (const volume of volumes) expect(file.volumes).toHaveProperty(volume.split(':')[0]!)
   }
 })
 
-test('a service that others wait for says when it is healthy', () => {
+test('a service with dependents has a health check', () => {
   for (const [name, { condition }] of sidecars.flatMap(({ depends_on }) => Object.entries(depends_on!))) {
     expect(condition === 'service_healthy' ? file.services[name] : { healthcheck: {} }).toHaveProperty('healthcheck')
   }
 })
 
-test('CouchDB is the one that the tests start in a container', () => {
+test('the CouchDB image is the one that the tests start in a container', () => {
   expect(file.services.couchdb!.image).toBe(IMAGE)
 })

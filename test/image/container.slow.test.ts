@@ -1,4 +1,7 @@
-/** `docker compose up`, for real: the image is built, CouchDB, mail catcher and two sidecars run, a device registers. */
+/**
+ * `docker compose up` on a real engine: it builds the image, runs CouchDB, a mail catcher and two sidecars, and a
+ * device registers.
+ */
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -35,7 +38,7 @@ const openCouch = async () => {
   return createTestCouch({ url: `http://admin:${password}@${host}` })
 }
 
-/** By a sidecar's page; resolves with the credentials that it shows. */
+/** Registers by the page of a sidecar. Resolves with the credentials that the page shows. */
 async function register(sidecar: string) {
   const control = (await openCouch()).db('control')
   const device = newDevice()
@@ -53,7 +56,7 @@ async function register(sidecar: string) {
   return body
 }
 
-test('one command, and CouchDB is set up, all are healthy, and the sidecars know of each other', async () => {
+test('one command sets up CouchDB, all services become healthy, and the sidecars see each other', async () => {
   needsStack()
   await Promise.all(['couchdb', 'sidecar-1', 'sidecar-2'].map((service) => stack.untilHealthy(service)))
   for (const name of ['sidecar-1', 'sidecar-2']) {
@@ -67,7 +70,7 @@ test('one command, and CouchDB is set up, all are healthy, and the sidecars know
   expect(workers).toHaveLength(2)
 })
 
-test.each(['sidecar-1', 'sidecar-2'])('a device registers by the page of %s, and logs in', async (service) => {
+test.each(['sidecar-1', 'sidecar-2'])('a device registers by the page of %s and logs in', async (service) => {
   needsStack()
   const { user, password } = await register(await stack.urlOf(service, 5985))
   const url = Object.assign(new URL(await stack.urlOf('couchdb', 5984)), { username: user, password })
@@ -75,7 +78,7 @@ test.each(['sidecar-1', 'sidecar-2'])('a device registers by the page of %s, and
   expect(session).toMatchObject({ userCtx: { name: user } })
 })
 
-test('a sidecar is not root, can do nothing that only root can, and can write nothing but temporary files', async () => {
+test('a sidecar runs without root, without capabilities, and can write only temporary files', async () => {
   needsStack()
   const status = (await stack.evaluate('sidecar-1', `fs.readFileSync('/proc/self/status', 'utf8')`)) as string
   expect(status).toMatch(/^Uid:\t1000\t1000\t1000\t1000$/m)
@@ -87,13 +90,13 @@ test('a sidecar is not root, can do nothing that only root can, and can write no
   expect(await stack.evaluate('sidecar-1', writable)).toEqual(['/dev/shm'])
 })
 
-test('its secrets are files; neither the engine nor its processes are told them', async () => {
+test('secrets are files; they are not in the container settings or the process environment', async () => {
   needsStack()
   expect(JSON.stringify(await stack.inspect('sidecar-1'))).not.toContain(password)
   expect(JSON.stringify(await stack.evaluate('sidecar-1', 'process.env'))).not.toContain(password)
 })
 
-test('the image holds what runs, and nothing that is embedded or for development', async () => {
+test('the image contains no embedded and no development package', async () => {
   needsStack()
   const names = `fs.readdirSync('node_modules').flatMap((name) => name.startsWith('@')
     ? fs.readdirSync('node_modules/' + name).map((one) => name + '/' + one)
@@ -105,19 +108,19 @@ test('the image holds what runs, and nothing that is embedded or for development
   expect(files).toEqual(['LICENSE', 'dist', 'node_modules', 'package.json', 'pages'])
 })
 
-test('its commands are at hand', async () => {
+test('the image contains the command couchdb-sidecar', async () => {
   needsStack()
   expect(await stack.compose('exec', '-T', 'sidecar-1', 'couchdb-sidecar', 'status')).toMatch(/^control$/m)
 })
 
-test('the other one goes on where one is stopped', async () => {
+test('one sidecar keeps working while the other is stopped', async () => {
   needsStack()
   await stack.compose('stop', 'sidecar-1')
   expect((await stack.inspect('sidecar-1')).State.ExitCode).toBe(0)
   await register(await stack.urlOf('sidecar-2', 5985))
 })
 
-test('handlers of one’s own are mounted; as process 1, too, it lets them end when it is told to stop', async () => {
+test('mounted handlers run, and a sidecar as process 1 drains them at a stop', async () => {
   needsStack()
   const folder = await mkdtemp(join(tmpdir(), 'couchdb-sidecar-handlers-'))
   onTestFinished(() => rm(folder, { recursive: true }))

@@ -1,4 +1,4 @@
-/** Dockerfile and .dockerignore, as far as they can be checked without a container engine. */
+/** Dockerfile and .dockerignore, checked without a container engine. */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -11,7 +11,7 @@ import { pairsOf, read, stages, textsOf } from './files.ts'
 
 const [build, final] = stages() as [ReturnType<typeof stages>[0], ReturnType<typeof stages>[0]]
 
-test('it runs on a Node that package.json allows, the same that it was built on', () => {
+test('the image builds and runs on the same Node, which package.json allows', () => {
   const [, floor] = /^>=(\d+)\./.exec(packageJson.engines.node)!
   const [, version] = /^ARG NODE_VERSION=(\d+)$/m.exec(read('Dockerfile'))!
   expect(Number(version)).toBeGreaterThanOrEqual(Number(floor))
@@ -19,7 +19,7 @@ test('it runs on a Node that package.json allows, the same that it was built on'
   expect(bases).toEqual(Array(2).fill('node:${NODE_VERSION}-bookworm-slim'))
 })
 
-test('all that is copied is there; that is let through to the engine, and nothing else', () => {
+test('every copied path exists, and .dockerignore passes exactly these paths', () => {
   const copied = [build, final]
     .flatMap((stage) => textsOf(stage, 'COPY'))
     .filter((text) => !text.includes('--from='))
@@ -32,7 +32,7 @@ test('all that is copied is there; that is let through to the engine, and nothin
   expect(new Set(rest)).toEqual(new Set(copied.map((path) => `!${path}`)))
 })
 
-test('all that is compiled is copied before', () => {
+test('every compiled path is copied before the build', () => {
   const { include } = JSON.parse(read('tsconfig.build.json')) as { include: string[] }
   const before = build.slice(
     0,
@@ -41,7 +41,7 @@ test('all that is compiled is copied before', () => {
   expect(textsOf(before, 'COPY').join(' ').split(' ')).toEqual(expect.arrayContaining(include))
 })
 
-test('its labels are those of the package', () => {
+test('the image labels match the package', () => {
   expect(pairsOf(final, 'LABEL')).toEqual({
     'org.opencontainers.image.title': packageJson.name,
     'org.opencontainers.image.description': packageJson.description,
@@ -50,7 +50,7 @@ test('its labels are those of the package', () => {
   })
 })
 
-test('the settings in it are settings, with values that the sidecar takes', () => {
+test('the image settings exist and have valid values', () => {
   const { NODE_ENV, TMPDIR, ...settings } = pairsOf(final, 'ENV')
   expect({ NODE_ENV, TMPDIR }).toEqual({ NODE_ENV: 'production', TMPDIR: '/dev/shm' })
   expect(describeSettings().map(({ name }) => name as string)).toEqual(expect.arrayContaining(Object.keys(settings)))
@@ -58,11 +58,11 @@ test('the settings in it are settings, with values that the sidecar takes', () =
   expect(textsOf(final, 'EXPOSE')).toEqual([settings.SIDECAR_PORT])
 })
 
-test('it is a number that it runs as, so that an orchestrator sees that it is not root', () => {
+test('the image user is a number, so that an orchestrator sees that it is not root', () => {
   expect(textsOf(final, 'USER')).toEqual([expect.stringMatching(/^[1-9]\d*:[1-9]\d*$/)])
 })
 
-test('Node is started without a shell or npm between, which would keep the signals', () => {
+test('Node starts without a shell or npm, which would swallow signals', () => {
   const [entrypoint] = textsOf(final, 'ENTRYPOINT')
   expect(JSON.parse(entrypoint!)).toEqual(['node', `/app/${packageJson.bin['couchdb-sidecar']}`])
   expect(textsOf(final, 'CMD')).toEqual(['["start"]'])

@@ -1,4 +1,4 @@
-/** What Dockerfile, .dockerignore and docker-compose.yml say. */
+/** The parsed content of Dockerfile, .dockerignore and docker-compose.yml. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
@@ -11,7 +11,7 @@ export interface Instruction {
   readonly text: string
 }
 
-/** The stages of the Dockerfile, each from its FROM on. */
+/** The stages of the Dockerfile, each with its FROM. */
 export function stages(): Instruction[][] {
   const lines = read('Dockerfile')
     .replaceAll(/^#.*\n/gm, '')
@@ -24,7 +24,7 @@ export function stages(): Instruction[][] {
   })
   return instructions.reduce<Instruction[][]>((found, instruction) => {
     if (instruction.name === 'FROM') return [...found, [instruction]]
-    found.at(-1)?.push(instruction) // what stands before the first stage is for FROM itself
+    found.at(-1)?.push(instruction) // instructions before the first stage apply to FROM only
     return found
   }, [])
 }
@@ -32,7 +32,7 @@ export function stages(): Instruction[][] {
 export const textsOf = (stage: readonly Instruction[], name: string): string[] =>
   stage.filter((instruction) => instruction.name === name).map(({ text }) => text)
 
-/** The `A=b C="d e"` of ENV and LABEL. */
+/** The pairs `A=b C="d e"` of ENV and LABEL. */
 export const pairsOf = (stage: readonly Instruction[], name: string): Record<string, string> =>
   Object.fromEntries(
     [
@@ -61,6 +61,6 @@ export interface Compose {
   readonly volumes: Readonly<Record<string, unknown>>
 }
 
-/** The compose file as it is when nothing is set. */
+/** The compose file without any variable set. */
 export const compose = (): Compose =>
   parse(read('docker-compose.yml').replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1'), { merge: true }) as Compose

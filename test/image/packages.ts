@@ -1,4 +1,4 @@
-/** Which packages the image has, by package-lock.json. */
+/** The packages of the image, by package-lock.json. */
 import { join } from 'node:path'
 import embeddedJson from '../../embedded/package.json' with { type: 'json' }
 import packageJson from '../../package.json' with { type: 'json' }
@@ -11,10 +11,10 @@ interface Locked {
 
 const { packages } = JSON.parse(read('package-lock.json')) as { packages: Readonly<Record<string, Locked>> }
 
-/** The names that are asked for, but not to run beside a CouchDB. */
+/** The names of direct dependencies that a sidecar beside a CouchDB does not need. */
 export const notInProduction = Object.keys({ ...packageJson.devDependencies, ...embeddedJson.dependencies })
 
-/** The names of all that is needed to run beside a CouchDB, of every platform. */
+/** The names of all packages that a sidecar beside a CouchDB needs, for every platform. */
 export const production: ReadonlySet<string> = new Set(
   reach(Object.keys(packageJson.dependencies).map((name) => join('node_modules', name))).map((path) =>
     path.split('node_modules/').at(-1)!,
@@ -30,7 +30,7 @@ function reach(start: readonly string[]): string[] {
   return [...found]
 }
 
-/** As Node looks for it: in the package itself, then in the folders above. */
+/** Resolves as Node does: in the package itself, then in the folders above. */
 function resolve(path: string, name: string): string {
   const candidate = join(path, 'node_modules', name)
   if (candidate in packages) return candidate

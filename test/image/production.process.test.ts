@@ -1,4 +1,4 @@
-/** What stays of node_modules in the image. */
+/** The part of node_modules that the image contains. */
 import { execFile } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,22 +7,22 @@ import { expect, onTestFinished, test } from 'vitest'
 import { root } from '../acceptance/build.ts'
 import { notInProduction, production } from './packages.ts'
 
-test('what runs needs nothing of what is embedded or for development', () => {
+test('the production packages need no embedded and no development package', () => {
   expect(notInProduction.filter((name) => production.has(name))).toEqual([])
 })
 
-test('the binaries of esbuild belong to it, though optional', () => {
+test('the production packages include the optional binaries of esbuild', () => {
   expect([...production]).toEqual(expect.arrayContaining(['@esbuild/linux-x64', '@esbuild/linux-arm64']))
 })
 
-test('every module loads where only that is installed, and a sidecar without settings says what it lacks', async () => {
+test('every module loads with the production packages, and a sidecar without settings names the missing ones', async () => {
   const home = mkdtempSync(join(tmpdir(), 'couchdb-sidecar-image-'))
   onTestFinished(() => rmSync(home, { recursive: true }))
   cpSync(join(root, 'package.json'), join(home, 'package.json'))
   cpSync(join(root, 'dist'), join(home, 'dist'), { recursive: true })
   for (const name of production) {
     const [installed, link] = [join(root, 'node_modules', name), join(home, 'node_modules', name)]
-    if (!existsSync(installed)) continue // another platform's, or nested in another package
+    if (!existsSync(installed)) continue // of another platform, or nested in another package
     mkdirSync(dirname(link), { recursive: true })
     symlinkSync(installed, link)
   }

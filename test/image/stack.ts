@@ -1,4 +1,4 @@
-/** The services of docker-compose.yml in a container engine, as one command brings them up. */
+/** The services of docker-compose.yml in a container engine, started by one command. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,23 +12,23 @@ import { eventually } from '../support/eventually.ts'
 import { compose as readCompose, read } from './files.ts'
 
 export interface Stack {
-  /** Runs one command of docker compose; resolves with what it prints. */
+  /** Runs one docker compose command. Resolves with its output. */
   compose(...args: string[]): Promise<string>
-  /** Where a port of a service can be reached from here. */
+  /** The address of a port of a service, reachable from the tests. */
   urlOf(service: string, port: number): Promise<string>
-  /** What the engine says of its container. */
+  /** The engine's description of its container. */
   inspect(service: string): ReturnType<Awaited<ReturnType<typeof getContainerRuntimeClient>>['container']['inspect']>
-  /** Resolves when the engine calls it healthy. */
+  /** Resolves when the engine reports it healthy. */
   untilHealthy(service: string): Promise<void>
-  /** Evaluates an expression of JavaScript in the container, as the user that it runs as. */
+  /** Evaluates a JavaScript expression in the container, as its user. */
   evaluate(service: string, expression: string): Promise<unknown>
-  /** Lays more over the compose file, and brings up what that changes. */
+  /** Adds an override to the compose file and applies the change. */
   change(services: Readonly<Record<string, unknown>>): Promise<void>
-  /** Removes everything but the images. */
+  /** Removes everything except the images. */
   close(): Promise<void>
 }
 
-/** A base image that is neither here nor to be had, which is nobody's fault here. */
+/** A base image that is not stored here and cannot be pulled. That is no fault of the project. */
 export async function findMissingImage(): Promise<string | undefined> {
   const [, version] = /^ARG NODE_VERSION=(\d+)$/m.exec(read('Dockerfile'))!
   const { couchdb, mail } = readCompose().services
@@ -36,13 +36,13 @@ export async function findMissingImage(): Promise<string | undefined> {
   const there = (image: ImageName) => client.image.inspect(image).then(Boolean, () => false)
   for (const name of [`node:${version}-bookworm-slim`, couchdb!.image, mail!.image]) {
     const image = ImageName.fromString(name)
-    await client.image.pull(image).catch(() => {}) // may also resolve where nothing came
+    await client.image.pull(image).catch(() => {}) // may resolve without an image
     if (!(await there(image))) return name
   }
   return undefined
 }
 
-/** Every port is a free one, so that it does not get in the way of a stack that somebody tries out. */
+/** Every port is a free one, so that a test does not disturb a running stack of a developer. */
 const SETTINGS = {
   PORT_COUCHDB: '0',
   PORT_MAIL: '0',
@@ -92,7 +92,7 @@ export async function startStack(): Promise<Stack> {
     },
     async change(services) {
       const file = join(home, `${files.length}.yml`)
-      await writeFile(file, JSON.stringify({ services })) // which is YAML, too
+      await writeFile(file, JSON.stringify({ services })) // JSON is valid YAML
       files.push(file)
       await compose('up', '--detach')
     },

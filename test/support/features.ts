@@ -5,8 +5,8 @@ import { findPortMapper } from './couchdb-cluster.ts'
 import { findProcessTable } from './processes.ts'
 
 /**
- * What the embedded server lacks, as far as a test needs it; `test/embedded/differences.test.ts` holds it to that. Each
- * reason says first what CouchDB does.
+ * The features that the embedded server lacks and a test needs; `test/embedded/differences.test.ts` proves each one.
+ * Each reason first states what CouchDB does.
  */
 const lackingInEmbedded = {
   'bulk fields checked':
@@ -31,7 +31,7 @@ const lackingInEmbedded = {
     'a filter or validate_doc_update sees all of the request and of the user; pouchdb-server leaves out userCtx.db, for one',
 } as const
 
-/** What a machine may lack, with the way to find out. */
+/** The features that a machine may lack, with the check for each. */
 const lackingHere = {
   cluster: {
     find: findPortMapper,
@@ -41,7 +41,11 @@ const lackingHere = {
   browser: { find: findChromium, reason: 'no Chromium here: install it, or set CHROMIUM_BIN' },
   'mail catcher': {
     find: () => process.env.TEST_IMAGE === undefined || undefined,
-    reason: 'the image has no mail catcher: it is a package for development',
+    reason: 'the image has neither mail catcher nor embedded server: they are a package for development',
+  },
+  'sidecar process': {
+    find: () => process.env.TEST_IMAGE === undefined || undefined,
+    reason: 'the sidecar runs in a container: its process cannot be paused from here',
   },
   'private server': { find: findCouchBinary, reason: 'no CouchDB binary here: install it, or set COUCHDB_BIN' },
   'process table': { find: findProcessTable, reason: 'no /proc here: the processes of others cannot be looked at' },
@@ -50,8 +54,8 @@ const lackingHere = {
 export type Feature = keyof typeof lackingInEmbedded | keyof typeof lackingHere
 
 /**
- * Skips the running test where the server or the machine lacks what it needs, with the reason in the report. The only
- * way to skip a test here, beside `skipFor`. Call it first: what the test has made by then is still removed, but was made in vain.
+ * Skips the running test if the server or the machine lacks the feature, and reports the reason. Tests skip only by
+ * this function and `skipFor`. Call it first: resources created before it are removed, but cost time.
  *
  * @example
  * test('a database made again is another one', async () => {
@@ -62,7 +66,7 @@ export function needs(feature: Feature): void {
   if (reason !== undefined) skipFor(`${feature}: ${reason}`)
 }
 
-/** As `needs`, for what only the test file itself can find out. */
+/** As `needs`, for a condition that only the test file can check. */
 export function skipFor(reason: string): void {
   TestRunner.getCurrentTest()?.context.skip(reason)
 }
