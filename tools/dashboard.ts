@@ -1,18 +1,18 @@
-/** The dashboard for Grafana, `examples/monitoring/grafana-dashboard.json`: made from this table by `npm run docs:dashboard`. */
+/** Generates `examples/monitoring/grafana-dashboard.json` from this table. Run `npm run docs:dashboard`. */
 
 interface Query {
   readonly expr: string
-  /** Of a line. */
+  /** Label of the line. */
   readonly legend: string
 }
 
 interface Panel {
   readonly title: string
-  /** What it answers, for who rests on it. */
+  /** Tooltip: the question that the panel answers. */
   readonly description: string
   readonly unit: 'short' | 's' | 'ops' | 'bytes' | 'percentunit'
   readonly queries: readonly Query[]
-  /** One number that is good at 0, and not a graph. */
+  /** Shows one number, good at 0, instead of a graph. */
   readonly isNumber?: true
 }
 
@@ -20,32 +20,32 @@ const HERE = '{database=~"$database"}'
 const max = (expr: string, ...by: string[]) => `max by (${by.join(', ')}) (${expr})`
 const sum = (expr: string, ...by: string[]) => `sum by (${by.join(', ')}) (${expr})`
 const documents = (status: string) => `couchdb_sidecar_documents{database=~"$database", status=~"${status}"}`
-const latency = (quantile: number) =>
-  `histogram_quantile(${quantile}, ${sum(`rate(couchdb_sidecar_handler_duration_seconds_bucket${HERE}[$__rate_interval])`, 'le', 'type', 'state')})`
+const latency = (quantile: number, of = 'duration') =>
+  `histogram_quantile(${quantile}, ${sum(`rate(couchdb_sidecar_handler_${of}_seconds_bucket${HERE}[$__rate_interval])`, 'le', 'type', 'state')})`
 
-/** A row each: how it is, what documents do, what the process does. */
+/** One entry per row of the dashboard: health, documents, feeds, processes. */
 export const ROWS: readonly (readonly [title: string, panels: readonly Panel[]])[] = [
   [
     'Is all well?',
     [
       {
         ...{ title: 'Failed', unit: 'short', isNumber: true },
-        description: 'Documents in error. couchdb-sidecar status --stuck tells why.',
+        description: 'Documents in error. Run couchdb-sidecar status --stuck for the reasons.',
         queries: [{ expr: `sum(${max(documents('failed'), 'database', 'type', 'state')})`, legend: 'failed' }],
       },
       {
         ...{ title: 'Parked', unit: 'short', isNumber: true },
-        description: 'Documents of which a person has to decide whether their effect happened.',
+        description: 'Documents for which an operator must decide whether the handler took effect.',
         queries: [{ expr: `sum(${max(documents('parked'), 'database', 'type', 'state')})`, legend: 'parked' }],
       },
       {
-        ...{ title: 'Tried again', unit: 'short', isNumber: true },
-        description: 'Documents whose last try failed, and that wait for the next.',
+        ...{ title: 'Waiting for a retry', unit: 'short', isNumber: true },
+        description: 'Documents whose last attempt failed and that wait for the next attempt.',
         queries: [{ expr: `sum(${max(documents('retry'), 'database', 'type', 'state')})`, legend: 'retry' }],
       },
       {
         ...{ title: 'Feeds that are not read', unit: 'short', isNumber: true },
-        description: 'GET /_up of a sidecar tells why.',
+        description: 'GET /_up of a sidecar shows the reason.',
         queries: [
           {
             expr: `sum(couchdb_sidecar_databases${HERE} - couchdb_sidecar_databases_following${HERE})`,
@@ -70,7 +70,7 @@ export const ROWS: readonly (readonly [title: string, panels: readonly Panel[]])
       },
       {
         ...{ title: 'Waiting', unit: 'short' },
-        description: 'Documents that no worker has begun with.',
+        description: 'Documents that no worker has started to handle.',
         queries: [
           {
             expr: max(documents('ready|timeout'), 'database', 'type', 'state', 'status'),
@@ -80,15 +80,23 @@ export const ROWS: readonly (readonly [title: string, panels: readonly Panel[]])
       },
       {
         ...{ title: 'How long handlers run', unit: 's' },
-        description: 'The median, and what 99 of 100 take at most.',
+        description: 'The median and the 99th percentile of the duration of runs.',
         queries: [
           { expr: latency(0.5), legend: '{{type}}/{{state}} median' },
           { expr: latency(0.99), legend: '{{type}}/{{state}} 99 %' },
         ],
       },
       {
-        ...{ title: 'The oldest that is stuck', unit: 's' },
-        description: 'For how long the oldest document has been failed, parked or tried again.',
+        ...{ title: 'From read to start', unit: 's' },
+        description: 'Time from the read of a document to the start of its handler.',
+        queries: [
+          { expr: latency(0.5, 'wait'), legend: '{{type}}/{{state}} median' },
+          { expr: latency(0.99, 'wait'), legend: '{{type}}/{{state}} 99 %' },
+        ],
+      },
+      {
+        ...{ title: 'Oldest stuck document', unit: 's' },
+        description: 'Time for which the oldest document has been failed, parked or waiting for a retry.',
         queries: [
           {
             expr: max(`couchdb_sidecar_documents_oldest_seconds${HERE}`, 'database', 'type', 'state', 'status'),
@@ -103,7 +111,7 @@ export const ROWS: readonly (readonly [title: string, panels: readonly Panel[]])
     [
       {
         ...{ title: 'Behind', unit: 's' },
-        description: 'For how long a feed has not been at its end.',
+        description: 'Time since a feed was last known to be at its end.',
         queries: [
           {
             expr: max(`couchdb_sidecar_feed_behind_seconds${HERE}`, 'instance', 'database'),
@@ -113,7 +121,7 @@ export const ROWS: readonly (readonly [title: string, panels: readonly Panel[]])
       },
       {
         ...{ title: 'Changes read', unit: 'ops' },
-        description: 'Rows of feeds, on all workers.',
+        description: 'Changes read from feeds, by all workers.',
         queries: [
           {
             expr: sum(`rate(couchdb_sidecar_feed_changes_total${HERE}[$__rate_interval])`, 'database'),
@@ -123,7 +131,7 @@ export const ROWS: readonly (readonly [title: string, panels: readonly Panel[]])
       },
       {
         ...{ title: 'Mails', unit: 'ops' },
-        description: 'Mails that the mail server has taken, and tries that failed by their code.',
+        description: 'Mails that the mail server has accepted, and failed attempts by code.',
         queries: [
           { expr: 'sum(rate(couchdb_sidecar_mails_sent_total[$__rate_interval]))', legend: 'sent' },
           {
@@ -134,7 +142,7 @@ export const ROWS: readonly (readonly [title: string, panels: readonly Panel[]])
       },
       {
         ...{ title: 'Indexes', unit: 'short' },
-        description: 'Indexes that are behind their documents, and that cannot be built.',
+        description: 'Indexes that lack changes of their database, and indexes whose last build failed.',
         queries: [
           { expr: 'max(couchdb_sidecar_indexes_behind)', legend: 'behind' },
           { expr: 'max(couchdb_sidecar_indexes_failing)', legend: 'failing' },
@@ -147,12 +155,12 @@ export const ROWS: readonly (readonly [title: string, panels: readonly Panel[]])
     [
       {
         ...{ title: 'Sidecars', unit: 'short' },
-        description: 'That share the control database, as each of them sees it.',
+        description: 'Sidecars that share the control database, as each sidecar counts them.',
         queries: [{ expr: 'couchdb_sidecar_workers', legend: '{{instance}}' }],
       },
       {
         ...{ title: 'Processor', unit: 'percentunit' },
-        description: 'Near 100 % another sidecar helps.',
+        description: 'CPU use of each sidecar. Near 100 %, add another sidecar.',
         queries: [
           {
             expr: 'rate(process_cpu_seconds_total[$__rate_interval]) and on (instance) couchdb_sidecar_build_info',
@@ -162,7 +170,7 @@ export const ROWS: readonly (readonly [title: string, panels: readonly Panel[]])
       },
       {
         ...{ title: 'Memory', unit: 'bytes' },
-        description: 'Of the process, and of the documents that it holds.',
+        description: 'Memory of the process, and of the documents in flight.',
         queries: [
           {
             expr: 'process_resident_memory_bytes and on (instance) couchdb_sidecar_build_info',
@@ -173,7 +181,7 @@ export const ROWS: readonly (readonly [title: string, panels: readonly Panel[]])
       },
       {
         ...{ title: 'Claims', unit: 'ops' },
-        description: 'Of unsafe documents: won, or lost to another worker.',
+        description: 'Claims of documents for unsafe handlers, by outcome.',
         queries: [
           {
             expr: sum(`rate(couchdb_sidecar_claims_total${HERE}[$__rate_interval])`, 'outcome'),
@@ -186,7 +194,7 @@ export const ROWS: readonly (readonly [title: string, panels: readonly Panel[]])
 ]
 
 const DATASOURCE = { type: 'prometheus', uid: '${datasource}' }
-/** Grafana's grid. */
+/** Units of Grafana's grid. */
 const [COLUMNS, NUMBER_HEIGHT, GRAPH_HEIGHT] = [24, 4, 8]
 
 export function renderDashboard(): string {

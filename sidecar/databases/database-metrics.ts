@@ -151,11 +151,16 @@ export const handlerMetrics = defineMetrics({
     handler_runs_total: counter('runs', 'Runs that have ended.', EXECUTE, {
       outcome: 'next, nothing, failed, rejected, claim-lost, stopped',
     }),
-    handler_duration_seconds: histogram('seconds', 'How long the runs took, saving not included.', EXECUTE),
-    handler_running: gauge('runs', 'Runs under way.', EXECUTE),
+    handler_duration_seconds: histogram('seconds', 'Duration of runs, without the save of the outcome.', EXECUTE),
+    handler_wait_seconds: histogram(
+      'seconds',
+      'Time from the read of a document to the start of its handler. The document waits for its key, a turn, a limit and its claim.',
+      EXECUTE,
+    ),
+    handler_running: gauge('runs', 'Runs in progress.', EXECUTE),
     handler_overdue: gauge(
       'runs',
-      'Runs whose time was up, and that have not ended since: they ignore ctx.signal.',
+      'Runs that continue after their timeout, because the handler ignores ctx.signal.',
       EXECUTE,
     ),
     handler_waiting: gauge('documents', 'Documents in memory that wait for a turn, a claim or a save.', RUN_ATTEMPT),
@@ -203,6 +208,7 @@ export const handlerMetrics = defineMetrics({
     return {
       handler_runs_total: by('outcome', ({ runs }) => runs),
       handler_duration_seconds: each(({ took }) => took),
+      handler_wait_seconds: each(({ waited }) => waited),
       handler_running: each(({ running }) => running),
       handler_overdue: each(({ overdue }) => overdue),
       handler_waiting: each(({ inFlight, running }) => inFlight - running),

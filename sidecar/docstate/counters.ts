@@ -17,6 +17,8 @@ export class HandlerCounters {
     ...{ next: 0, nothing: 0, failed: 0, rejected: 0, 'claim-lost': 0, stopped: 0 },
   }
   readonly took = new Histogram()
+  /** Time from the read of a document to the start of its handler, milliseconds. */
+  readonly waited = new Histogram()
   readonly claims: Record<WriteResult['kind'], number> = { stored: 0, accepted: 0, lost: 0, refused: 0 }
   /** Entries taken over from workers that did not renew their claims. */
   inherited = 0

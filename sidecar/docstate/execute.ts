@@ -99,6 +99,7 @@ export function createExecute(options: ExecuteOptions): Execute {
     telemetry.channel('handler:started')?.publish({ ...telemetry.of(attempt), key: run.context.key })
     counts.running += 1
     const began = (attempt.beganAt = clock.ticks())
+    counts.waited.add(began - (counts.underWay.get(attempt) ?? began))
     const outcome = await execute(attempt, run)
     const ms = clock.ticks() - began
     counts.running -= 1

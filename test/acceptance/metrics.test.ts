@@ -51,6 +51,8 @@ test('the metrics count a registration, and no counter decreases', async () => {
   expect(own(second, 'handler_runs_total', { ...place, outcome: 'next' })).toBe(1)
   expect(own(second, 'handler_written_total', { ...place, as: 'saved' })).toBeGreaterThan(0)
   expect(own(second, 'handler_duration_seconds_count', place)).toBe(1)
+  expect(own(second, 'handler_wait_seconds_count', place)).toBe(1)
+  expect(own(second, 'handler_wait_seconds_sum', place)).toBeGreaterThan(0) // the claim takes a request
   expect(own(second, 'claims_total', { ...place, outcome: 'won' })).toBe(1)
   expect(own(second, 'mails_sent_total')).toBe(1)
   for (const more of ['feed_changes_total', 'write_requests_total']) {
