@@ -17,6 +17,7 @@
  * claimed (`turns.ts`). An attempt first waits for documents of the same key (`keys.ts`). Then it waits for a turn,
  * then for a start within the limit.
  */
+import { onAbort } from '../core/on-abort.ts'
 import type { Claims } from './claims/claims.ts'
 import type { WinClaim } from './claims/win-claim.ts'
 import { timesLost, type Attempt, type AttemptEnd } from './attempt.ts'
@@ -57,6 +58,8 @@ export function createRunAttempt(options: RunAttemptOptions): RunAttempt {
   const counts = telemetry.counts.of(registration)
   const isUnsafe = registration.mode === 'unsafe'
   const turns = new Turns({ shared: limit.turns, unread, ticks })
+  if (closing.aborted) turns.close()
+  else onAbort(closing, () => turns.close())
 
   async function run(attempt: Attempt, turn: Turn): Promise<AttemptEnd> {
     const mayStart = limit.isFree || (await limit.mayStart(closing))
@@ -85,10 +88,20 @@ export function createRunAttempt(options: RunAttemptOptions): RunAttempt {
     }
   }
 
-  // Thousands wait here: for each there is this promise and its turn, and nothing else.
+  function giveUp(attempt: Attempt, turn: Turn): AttemptEnd {
+    turn.leave()
+    counts.underWay.delete(attempt)
+    claims.drop(attempt)
+    return 'given-up'
+  }
+
+  // Thousands of attempts wait here, so each has only this promise and its turn.
   const waitForTurn: RunAttempt = (attempt) =>
     new Promise((resolve, reject) => {
-      turns.take((turn) => void run(attempt, turn).then(resolve, reject))
+      turns.take((turn) => {
+        if (closing.aborted) resolve(giveUp(attempt, turn))
+        else void run(attempt, turn).then(resolve, reject)
+      })
     })
 
   const waitForKey: RunAttempt = (attempt) => {

@@ -1,54 +1,54 @@
 /**
- * The turns of the documents of one handler. At most `concurrency` run at once. A claim says that its handler begins, so a
- * document is claimed only when it may run, or may run as soon as its claim is answered.
+ * The turns of the documents of one handler. At most `concurrency` documents run at once. A claim says that its handler
+ * begins. So a document is claimed only when it may run, or may run as soon as its claim is answered.
  *
- * Claims travel in groups. But if a process dies as soon as a handler is called, everything that was claimed with that
- * document is in doubt. So where few documents wait, each is claimed and begun by itself; where many wait, a small part
- * of them together, and no more than can begin within a moment.
+ * Claims travel in groups. If a process dies right after it calls a handler, every document claimed in the same group
+ * is in doubt. So a few waiting documents are claimed and begun one by one. Many waiting documents are claimed in small
+ * parts, no larger than can begin within `MOMENT_MS`.
  *
- * All databases of a process share the turns of a handler, and each database that waits has the next one in turn.
+ * All databases of a process share the turns of a handler. Waiting databases get the next turn in rotation.
  */
 import { Permit, Semaphore } from '../core/semaphore.ts'
 
 export interface SharedTurnsOptions {
-  /** How many may run now, in this process. */
+  /** Maximum documents that may run now in this process. */
   readonly concurrency: () => number
-  /** Safe handlers have none. */
+  /** Whether the handler needs claims; false for safe handlers. */
   readonly hasClaims: boolean
   /** Called when no document waits any more. */
   readonly onNoneWaiting?: () => void
 }
 
 export interface TurnsOptions {
-  /** Of all databases of the process. */
+  /** Shared by all databases of the process. */
   readonly shared: SharedTurns
-  /** Changes of this database that were not read yet. */
+  /** Number of changes of this database that were not read yet. */
   readonly unread: () => number
-  /** A clock that never jumps, milliseconds. */
+  /** A monotonic clock, milliseconds. */
   readonly ticks: () => number
 }
 
-/** Up to so many waiting documents are claimed one at a time. */
+/** Up to this many waiting documents are claimed one at a time. */
 const FEW = 100
-/** Of more of them, this part is claimed together. */
+/** Part of the waiting documents that is claimed together, if more than `FEW` wait. */
 const PART = 1 / 32
-/** More of them make a claim no cheaper. */
+/** Maximum group size: larger groups make a claim no cheaper. */
 const MOST = 500
-/** What is claimed together is to begin within so many milliseconds. */
+/** Documents that are claimed together should begin within this time. */
 const MOMENT_MS = 20
-/** The weight of the last run in the mean time of a run. */
+/** Weight of the last run in the mean duration of a run. */
 const WEIGHT = 1 / 16
 
-/** What all databases have in common: how many are claimed, and run. */
+/** The state of a handler's turns that all databases share: claimed and running documents. */
 export class SharedTurns {
   readonly #options: SharedTurnsOptions
-  /** Documents from their claim to the end of the handler; without claims, those that run. */
+  /** Permits from the claim to the end of the handler; without claims, for running documents. */
   readonly claimed: Semaphore
   readonly running: Semaphore
   #waiting = 0
-  /** Documents that are claimed together. */
+  /** Number of documents that are claimed together. */
   #group = 1
-  /** Mean time of a run, milliseconds. */
+  /** Mean duration of a run, milliseconds. */
   #mean = Infinity
 
   constructor(options: SharedTurnsOptions) {
@@ -57,7 +57,7 @@ export class SharedTurns {
     this.running = new Semaphore(options.concurrency)
   }
 
-  /** Documents that wait for a turn. */
+  /** Number of documents that wait for a turn. */
   get waiting(): number {
     return this.#waiting
   }
@@ -71,7 +71,7 @@ export class SharedTurns {
     if (this.#waiting === 0) this.#options.onNoneWaiting?.()
   }
 
-  /** More may run than before. */
+  /** Call when more documents may run than before. */
   changed(): void {
     this.claimed.changed()
     this.running.changed()
@@ -85,7 +85,7 @@ export class SharedTurns {
     this.#group = size
   }
 
-  /** One group on its way, and one that runs. */
+  /** Room for one group that is being claimed and one that runs. */
   #mostClaimed(): number {
     const concurrency = this.#options.concurrency()
     if (!this.#options.hasClaims) return concurrency
@@ -93,14 +93,15 @@ export class SharedTurns {
   }
 }
 
-/** Of one database. */
+/** The turns of one database. */
 export class Turns {
   readonly #options: TurnsOptions
   readonly #beginning: Semaphore
-  /** What is called with the next turns of this database. */
+  /** Callbacks for the next turns of this database. */
   readonly #waiting: ((turn: Turn) => void)[] = []
   #isAsking = false
-  /** The most that have waited at once since none did. */
+  #isClosed = false
+  /** Maximum number of documents that waited at once, since none waited. */
   #most = 0
 
   constructor(options: TurnsOptions) {
@@ -108,31 +109,46 @@ export class Turns {
     this.#beginning = new Semaphore(() => this.#groupSize())
   }
 
-  /** Calls `work` with a turn as soon as one is free. A turn has to be left, and can be left twice. */
+  /** Calls `work` with a turn as soon as one is free, or after `close`. A turn must be left, and may be left twice. */
   take(work: (turn: Turn) => void): void {
+    if (this.#isClosed) return work(this.#create())
     this.#waiting.push(work)
     this.#options.shared.comes()
     this.#groupSize()
-    if (!this.#isAsking) this.#ask()
+    if (!this.#isAsking) this.#request()
   }
 
-  /** One request of each database waits at a time: so one in which much waits holds up no other. */
-  #ask(): void {
-    const { shared, ticks } = this.#options
+  /** Ends the waiting: present and later documents get a turn without permits at once. */
+  close(): void {
+    this.#isClosed = true
+    for (const work of this.#waiting.splice(0)) {
+      this.#options.shared.goes()
+      work(this.#create())
+    }
+  }
+
+  /** Each database has one request waiting at a time, so a busy database does not delay the others. */
+  #request(): void {
     this.#isAsking = true
-    const turn = new Turn({
+    const turn = this.#create()
+    turn.take(() => {
+      this.#isAsking = false
+      const work = this.#waiting.shift()
+      if (!work) return turn.leave() // closed meanwhile
+      this.#options.shared.goes()
+      work(turn)
+      if (this.#waiting.length > 0 && !this.#isAsking) this.#request()
+    })
+  }
+
+  #create(): Turn {
+    const { shared, ticks } = this.#options
+    return new Turn({
       claim: new Permit(shared.claimed),
       begin: new Permit(this.#beginning),
       run: new Permit(shared.running),
       ticks,
       ran: (ms) => shared.ran(ms),
-    })
-    turn.take(() => {
-      this.#isAsking = false
-      const work = this.#waiting.shift()!
-      shared.goes()
-      work(turn)
-      if (this.#waiting.length > 0 && !this.#isAsking) this.#ask()
     })
   }
 
@@ -166,24 +182,24 @@ export class Turn {
     this.#options.claim.take(work)
   }
 
-  /** Resolves when it may be claimed. */
+  /** Resolves when the document may be claimed. */
   async mayClaim(): Promise<void> {
     await this.#options.begin.enter()
   }
 
-  /** Resolves when its handler may begin. Takes the turn again if it was left. */
+  /** Resolves when the handler may begin. Takes the turn again if it was left. */
   async mayBegin(): Promise<void> {
     const { claim, run } = this.#options
     await claim.enter()
     await run.enter()
   }
 
-  /** Its handler begins. */
+  /** Call when the handler begins. */
   begins(): void {
     this.#startedAt = this.#options.ticks()
   }
 
-  /** Its handler has begun, or its claim takes long: the next document may be claimed. */
+  /** Call when the handler has begun, or its claim takes long: the next document may be claimed. */
   letOthersBegin(): void {
     this.#options.begin.leave()
   }

@@ -3,7 +3,7 @@ import { SharedTurns, Turns, type Turn } from '../../sidecar/docstate/turns.ts'
 
 const settled = () => new Promise(setImmediate)
 
-/** Documents on their way; each is claimed, then runs, when it is told to. */
+/** Creates waiting documents. The test decides when each one is claimed, runs and ends. */
 function createRig({ concurrency = 4, hasClaims = true, unread = 0 }) {
   const clock = { now: 0 }
   const shared = new SharedTurns({ concurrency: () => concurrency, hasClaims })
@@ -22,7 +22,7 @@ function createRig({ concurrency = 4, hasClaims = true, unread = 0 }) {
     turn.letOthersBegin()
     running.add(turn)
   }
-  /** Claims are answered: those of them run that may. */
+  /** Answers all claims. Their documents run as far as the concurrency allows. */
   const answer = async () => {
     for (const turn of [...claiming]) {
       claiming.delete(turn)
@@ -41,7 +41,7 @@ function createRig({ concurrency = 4, hasClaims = true, unread = 0 }) {
   return { wait, answer, end, claiming, running }
 }
 
-test('where few wait, each is claimed by itself', async () => {
+test('few waiting documents are claimed one at a time', async () => {
   const { wait, claiming, answer, running } = createRig({})
   wait(50)
   await settled()
@@ -50,7 +50,7 @@ test('where few wait, each is claimed by itself', async () => {
   expect([claiming.size, running.size]).toEqual([1, 1])
 })
 
-test('of many that wait a small part is claimed together, and no more than run at once', async () => {
+test('many waiting documents are claimed in small groups, up to the concurrency', async () => {
   const { wait, claiming, running, answer, end } = createRig({ concurrency: 25 })
   wait(640)
   await settled()
@@ -62,7 +62,7 @@ test('of many that wait a small part is claimed together, and no more than run a
   expect(claiming.size + running.size).toBe(25)
 })
 
-test('handlers that end at once are claimed by the group, of all that is to be read; never do more run at once', async () => {
+test('documents of fast handlers are claimed in groups, and concurrency still limits the running handlers', async () => {
   const { wait, claiming, running, answer, end } = createRig({ unread: 9600 })
   wait(2000)
   await settled()
@@ -73,7 +73,7 @@ test('handlers that end at once are claimed by the group, of all that is to be r
   expect(running.size).toBe(4)
 })
 
-test('handlers that take their time are claimed only as they may run', async () => {
+test('documents of slow handlers are claimed only up to the concurrency', async () => {
   const { wait, claiming, running, answer, end } = createRig({})
   wait(2000)
   await settled()
@@ -85,7 +85,7 @@ test('handlers that take their time are claimed only as they may run', async () 
   expect(claiming.size).toBe(4)
 })
 
-test('safe handlers run as many at once as they may, however short they are', async () => {
+test('safe handlers run up to their concurrency, even if they are fast', async () => {
   const { wait, running, end } = createRig({ hasClaims: false })
   wait(2000)
   expect(running.size).toBe(4)
@@ -93,24 +93,53 @@ test('safe handlers run as many at once as they may, however short they are', as
   expect(running.size).toBe(4)
 })
 
-test.each([true, false])('a database in which much waits holds up no other (claims: %s)', async (hasClaims) => {
-  const shared = new SharedTurns({ concurrency: () => 2, hasClaims })
-  const order: string[] = []
-  const running: Turn[] = []
-  const start = (name: string, count: number) => {
+test('a closed database releases its turns, and its later documents take no turn', () => {
+  const shared = new SharedTurns({ concurrency: () => 1, hasClaims: false })
+  const [called, running]: [string[], Turn[]] = [[], []]
+  const start = (name: string) => {
     const turns = new Turns({ shared, unread: () => 0, ticks: () => 0 })
-    for (let n = 0; n < count; n++) {
+    const wait = (what: string) =>
       turns.take((turn) => {
-        order.push(`${name}${n}`)
+        called.push(name + what)
         running.push(turn)
       })
-    }
+    return { turns, wait }
   }
-  start('busy', 50)
-  start('quiet', 1)
-  start('calm', 2)
-  while (running.length > 0) running.shift()!.leave()
-  expect(order).toHaveLength(53)
-  expect(order.slice(0, 6)).toEqual(['busy0', 'busy1', 'busy2', 'quiet0', 'calm0', 'busy3'])
-  expect(order.filter((one) => one.startsWith('busy'))).toEqual(Array.from({ length: 50 }, (_, n) => `busy${n}`))
+  const [one, other] = [start('one'), start('other')]
+  for (const what of ['1', '2', '3']) one.wait(what)
+  other.wait('1')
+  expect(called).toEqual(['one1'])
+  one.turns.close()
+  one.wait('4')
+  expect(called).toEqual(['one1', 'one2', 'one3', 'one4'])
+  expect(shared.waiting).toBe(1)
+  for (const turn of running.splice(1)) turn.leave() // the turns of the closed database occupy no place
+  expect([called.length, shared.running.taken, shared.claimed.taken]).toEqual([4, 0, 1])
+  running[0]!.leave()
+  expect(called.at(-1)).toBe('other1')
 })
+
+test.each([true, false])(
+  'a database with many waiting documents does not delay others (claims: %s)',
+  async (hasClaims) => {
+    const shared = new SharedTurns({ concurrency: () => 2, hasClaims })
+    const order: string[] = []
+    const running: Turn[] = []
+    const start = (name: string, count: number) => {
+      const turns = new Turns({ shared, unread: () => 0, ticks: () => 0 })
+      for (let n = 0; n < count; n++) {
+        turns.take((turn) => {
+          order.push(`${name}${n}`)
+          running.push(turn)
+        })
+      }
+    }
+    start('busy', 50)
+    start('quiet', 1)
+    start('calm', 2)
+    while (running.length > 0) running.shift()!.leave()
+    expect(order).toHaveLength(53)
+    expect(order.slice(0, 6)).toEqual(['busy0', 'busy1', 'busy2', 'quiet0', 'calm0', 'busy3'])
+    expect(order.filter((one) => one.startsWith('busy'))).toEqual(Array.from({ length: 50 }, (_, n) => `busy${n}`))
+  },
+)
