@@ -43,7 +43,9 @@ export interface Known {
   paused: ReadonlySet<string> | undefined
   /** One of the `paused` handlers has resumed: the next visit begins with the list. */
   isResumed: boolean
-  /** Where it was at the first look of this process. */
+  /** Delay of the next visit after one that ended held back, milliseconds; undefined after one at rest. */
+  heldMs: number | undefined
+  /** Sequence at the first sweep of this process. */
   first: Seq | undefined
   /** The checkpoint that the last sweep compared with its reading. */
   compared: KeptCheckpoint | undefined
@@ -51,7 +53,11 @@ export interface Known {
 
 export interface OpenVisit {
   readonly bell: Bell
-  /** Ends it: what runs has the grace period. */
+  /** When all remaining documents began to wait for their turn, in ticks, as of the last check for room. */
+  heldSince: number | undefined
+  /** The visit ends as soon as all remaining documents wait for their turn. */
+  makesRoom: boolean
+  /** Ends the visit. Running handlers get the grace period. */
   leave(reason: Error): void
 }
 
@@ -64,6 +70,7 @@ const nothing = (): Known => ({
     places: undefined,
     paused: undefined,
     isResumed: false,
+    heldMs: undefined,
     first: undefined,
     compared: undefined,
   },

@@ -34,9 +34,11 @@ export interface VisitOptions
 }
 
 export type Visited =
-  /** When to come again, by the clock's `now`; undefined if not before it changes. */
+  /** No work is left. `nextAt`: when the next document is due, by the clock's `now`; undefined if none. */
   | { readonly kind: 'rest'; readonly nextAt: number | undefined }
-  /** There is no such database. */
+  /** All remaining documents wait for their turn, and other databases for a visit. `nextAt` as above. */
+  | { readonly kind: 'held-back'; readonly nextAt: number | undefined }
+  /** The database does not exist. */
   | { readonly kind: 'missing' }
   /** The database cannot be read now. */
   | { readonly kind: 'broken'; readonly code: CouchErrorCode }
@@ -152,7 +154,8 @@ export async function visit(
     bell.ring()
     try {
       const visited = await untilRest(until)
-      if (visited.kind === 'rest') known.done = beyond(before, read)
+      if (visited.kind === 'rest' || visited.kind === 'held-back') known.done = beyond(before, read)
+      if (visited.kind === 'held-back' && known.checkpoint) known.checkpoint = { ...known.checkpoint, rest: undefined }
       return visited
     } finally {
       leaving.abort(new Error('the visit is over'))
@@ -168,6 +171,8 @@ export async function visit(
       await clock.sleep(isCrowded() ? CROWDED_MS : LINGER_MS, until)
       const rest = engine.rest()
       const { trouble, inFlight, taken } = engine.health()
+      const held = tracked.visit?.makesRoom && isCrowded() ? engine.heldBack() : undefined
+      if (held && !bell.isRinging) return { kind: 'held-back', nextAt: held.nextAt }
       if (trouble !== undefined && inFlight === 0 && isCrowded()) return { kind: 'broken', code: trouble }
       if (!rest || bell.isRinging) continue
       if (taken > takenBefore) {

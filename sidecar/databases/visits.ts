@@ -19,18 +19,26 @@ export interface VisitsOptions extends Omit<VisitOptions, OfOne> {
   readonly countsOf: (database: string) => Counters
   /** Maximum databases read at the same time. */
   readonly reads: number
-  /** How many visits are open at once. Default 1000. */
+  /** Maximum open visits. Default 1000. */
   readonly mostOpen?: number
-  /** Of the databases that are visited now. */
+  /** A visit whose documents only wait for this long makes room for others. Milliseconds, default 10,000. */
+  readonly heldMs?: number
+  /** Engines of the databases that are visited now, by name. */
   readonly engines: Map<string, Engine>
   /** Called when a visit has ended; `again`: another visit is needed. */
   readonly onEnd: (tracked: TrackedDatabase, again: boolean) => void
   readonly log: Logger
 }
 
-/** An open visit costs some 40 KB. So many are open only where they wait for handlers. */
+/** An open visit takes about 40 KB of memory. Visits reach this limit only if they wait for handlers. */
 const MOST_OPEN = 1000
-/** After one that could not begin, or not go on; up to twice as long. */
+/** At the limit, a visit ends if its documents have waited this long for their turn, the latest visit first. */
+const HELD_MS = 10_000
+/** Maximum delay of the next visit after one that ended to make room; the first delay is `HELD_MS`. */
+const MOST_HELD_MS = 300_000
+/** Minimum interval of checks for room: each check reads all open visits. */
+const LOOK_MS = 1000
+/** Minimum delay of the next visit after a failed one; the maximum is twice as long. */
 const AGAIN_MS = 5000
 
 /** Queues databases for visits, and runs the visits with limited concurrency. */
@@ -41,8 +49,10 @@ export class Visits {
   readonly #semaphore: Semaphore
   readonly #breaker: CircuitBreaker
   readonly #underWay = new Set<Promise<void>>()
-  /** Those that have not yet read anything. */
+  /** Number of visits that have not read anything yet. */
   #beginning = 0
+  /** When visits were last checked for room, in ticks. */
+  #lookedAt = -Infinity
   #waiting = new AbortController()
   #signal = AbortSignal.abort()
   #mistake: { readonly thrown: unknown } | undefined
@@ -79,7 +89,7 @@ export class Visits {
     visit?.leave(new Error(`${name} is not visited any more`))
   }
 
-  /** Until the signal aborts, and all that was open has ended. */
+  /** Runs until the signal aborts and all open visits have ended. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, reads, mostOpen = MOST_OPEN } = this.#options
     this.#signal = signal
@@ -92,12 +102,29 @@ export class Visits {
         this.#begin(name)
       }
       const at = Math.min(this.#queue.nextAt() ?? Infinity, this.#breaker.restsUntil ?? Infinity)
-      const pauseMs = Math.max(1, Math.min(60_000, at - clock.ticks()))
+      const isFull = this.open >= mostOpen && this.waiting > 0
+      if (isFull) this.#makeRoom()
+      const pauseMs = Math.max(1, Math.min(isFull ? LOOK_MS : 60_000, at - clock.ticks()))
       const sleep = (until: AbortSignal) => clock.sleep(pauseMs, until)
       await untilAny([signal, this.#waiting.signal], sleep).catch(() => undefined)
     }
     await Promise.all(this.#underWay)
     if (this.#mistake) throw this.#mistake.thrown
+  }
+
+  /** Makes room for waiting databases: ends the latest visits in which all documents wait for their turn. */
+  #makeRoom(): void {
+    const { engines, trackedDatabases, clock, heldMs = HELD_MS, reads } = this.#options
+    if (clock.ticks() - this.#lookedAt < LOOK_MS) return
+    this.#lookedAt = clock.ticks()
+    let wanted = Math.min(this.waiting, reads)
+    for (const [name, engine] of [...engines].reverse()) {
+      const visit = trackedDatabases.get(name)?.visit
+      if (!visit) continue
+      visit.heldSince = engine.heldBack() ? (visit.heldSince ?? clock.ticks()) : undefined
+      visit.makesRoom = visit.heldSince !== undefined && clock.ticks() - visit.heldSince >= heldMs
+      if (visit.makesRoom && --wanted === 0) return
+    }
   }
 
   #want({ name, visit }: TrackedDatabase, wait: (name: string) => void): void {
@@ -112,7 +139,7 @@ export class Visits {
     this.#queue.remove(name) // from each queue: one visit serves all reasons
     const leaving = new AbortController()
     const bell = new Bell()
-    tracked.visit = { bell, leave: (reason) => leaving.abort(reason) }
+    tracked.visit = { bell, heldSince: undefined, makesRoom: false, leave: (reason) => leaving.abort(reason) }
     const going = untilAny([this.#signal, leaving.signal], (until) => this.#go(tracked, bell, until))
       .catch((thrown: unknown) => void (this.#mistake ??= { thrown }))
       .finally(() => {
@@ -148,8 +175,11 @@ export class Visits {
       if (visited.kind === 'broken') return this.#failed(name, visited.code)
       isRead = true
       this.#breaker.succeeded()
-      if (visited.kind === 'missing') forget(tracked)
-      else if (visited.nextAt !== undefined) this.#comeAgain(name, visited.nextAt - this.#options.clock.now())
+      if (visited.kind === 'missing') return forget(tracked)
+      const dueMs = visited.nextAt === undefined ? Infinity : visited.nextAt - this.#options.clock.now()
+      const inMs = Math.min(dueMs, visited.kind === 'held-back' ? this.#holdBack(tracked) : Infinity)
+      if (visited.kind === 'rest') tracked.known.heldMs = undefined
+      if (inMs !== Infinity) this.#comeAgain(name, inMs)
     } catch (thrown) {
       if (signal.aborted) return
       if (!(thrown instanceof CouchError)) throw thrown
@@ -164,7 +194,7 @@ export class Visits {
     }
   }
 
-  /** Counts it until the answer is called. */
+  /** Counts a beginning visit until the returned function is called. */
   #beginOne(): () => void {
     this.#beginning += 1
     let isBeginning = true
@@ -174,6 +204,13 @@ export class Visits {
       this.#beginning -= 1
       this.#waiting.abort()
     }
+  }
+
+  /** Delay of the next visit, milliseconds; it doubles each time. */
+  #holdBack({ known }: TrackedDatabase): number {
+    const { heldMs = HELD_MS, random } = this.#options
+    known.heldMs = Math.min(MOST_HELD_MS, 2 * (known.heldMs ?? heldMs / 2))
+    return known.heldMs * (1 + random() / 4)
   }
 
   #failed(name: string, code: CouchErrorCode): void {

@@ -37,10 +37,12 @@ export class Attempt {
   steps: Steps
   /** Lease of this claim if it differs from the default lease, milliseconds. */
   leaseMs: number | undefined
-  /** When its handler began, by the clock's ticks, and how long it ran, milliseconds; undefined until it has ended. */
+  /** Start of the handler in clock ticks, and its duration in milliseconds; the duration is undefined until the end. */
   beganAt = 0
   tookMs: number | undefined
-  /** The handler has saved the document in another state by itself. */
+  /** True until the attempt has a turn and a start within its handler's limit. Until then it writes nothing. */
+  waits = true
+  /** True if the handler itself has saved the document in another state. */
   left = false
   /** True if the outcome is stored; `doc` is the stored document. */
   saved = false

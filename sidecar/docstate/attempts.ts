@@ -57,7 +57,7 @@ export class Attempts {
   readonly #byId = new Map<string, Current>()
   readonly #idle: (() => void)[] = []
   readonly #endedSince = new Set<Map<string, boolean>>()
-  /** With a count it makes tokens that no other process has. */
+  /** Together with a count, it makes tokens that are unique across processes. */
   readonly #process = randomUUID()
   #count = 0
 
@@ -69,7 +69,13 @@ export class Attempts {
     return this.#byId.size
   }
 
-  /** How many have been sent on their way. */
+  /** Whether attempts exist and all of them wait for a turn. */
+  get allWait(): boolean {
+    for (const { attempt } of this.#byId.values()) if (!attempt.waits) return false
+    return this.#byId.size > 0
+  }
+
+  /** Number of attempts started so far. */
   get started(): number {
     return this.#count
   }

@@ -44,9 +44,11 @@ export interface Engine {
   run(signal: AbortSignal): Promise<void>
   health(): EngineHealth
   lag(): EngineLag
-  /** That nothing is left to do now, and until when; undefined while there is something. */
+  /** Set if no work is left now, with the time of the next due document; undefined while work is left. */
   rest(): Rest | undefined
-  /** What it has done, and what others have that share them. */
+  /** As `rest`, but set only if attempts remain and all of them wait for a turn or a limit. */
+  heldBack(): Rest | undefined
+  /** Counters of this engine and of all engines that share them. */
   readonly counts: Counters
 }
 
@@ -64,12 +66,16 @@ export function createEngine(options: EngineOptions): Engine {
   const parts = createParts(options, hard.signal, closing.signal)
   const { counts, claims, delayQueue, dispatch, backlog, rowDispatcher, watch, resync, deletions } = parts
 
+  const isReading = () => !watch.atEnd || rowDispatcher.isReading || resync.isBusy || deletions.isBusy
+
   function rest(): Rest | undefined {
-    const isReading = !watch.atEnd || rowDispatcher.isReading || resync.isBusy || deletions.isBusy
-    const isAtWork =
-      isReading || dispatch.attempts.size + backlog.size > 0 || delayQueue.nextKept() < clock.now() + SOON_MS
+    return isReading() || dispatch.attempts.size + backlog.size > 0 ? undefined : untilDue()
+  }
+
+  function untilDue(): Rest | undefined {
     const nextAt = delayQueue.nextAt()
-    return isAtWork ? undefined : { nextAt: nextAt === Infinity ? undefined : nextAt }
+    const isSoon = delayQueue.nextKept() < clock.now() + SOON_MS
+    return isSoon ? undefined : { nextAt: nextAt === Infinity ? undefined : nextAt }
   }
 
   async function finish(): Promise<void> {
@@ -123,6 +129,7 @@ export function createEngine(options: EngineOptions): Engine {
       slowHandlers: backlog.size,
     }),
     rest,
+    heldBack: () => (!isReading() && dispatch.attempts.allWait ? untilDue() : undefined),
     counts,
   }
 }

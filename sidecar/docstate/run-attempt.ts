@@ -63,6 +63,7 @@ export function createRunAttempt(options: RunAttemptOptions): RunAttempt {
 
   async function run(attempt: Attempt, turn: Turn): Promise<AttemptEnd> {
     const mayStart = limit.isFree || (await limit.mayStart(closing))
+    attempt.waits = !mayStart
     const lost = timesLost(attempt.before)
     const closed = quarantine.enter(lost)
     if (closed) await closed

@@ -123,6 +123,7 @@ export function engineSaying(counts: Counters, health: Partial<EngineHealth>, la
       ...health,
     }),
     rest: () => undefined,
+    heldBack: () => undefined,
     lag: () => ({ unread: 0, unsettled: 0, behindMs: 0, slowHandlers: 0, ...lag }),
     run: () => Promise.resolve(),
   }
