@@ -9,8 +9,10 @@ import { extentOf, type Extent } from './shard-seqs.ts'
 
 /** Position of a database at the time of a read. */
 export interface Reading extends Extent {
-  /** `instance_start_time`: another one is another database of the same name. */
+  /** `instance_start_time`: a different value means a different database of the same name. */
   readonly life: string
+  /** Copies of each document; 1 if the server does not report the number. */
+  readonly copies?: number | undefined
 }
 
 /** Names per page. A name has at most 238 characters, so a page is far below the size limit of an answer. */
@@ -80,8 +82,8 @@ async function infoOf(couch: Couch, key: string, signal: AbortSignal): Promise<I
   }
 }
 
-const readingOf = ({ instance_start_time, update_seq }: DbInfo): Reading =>
-  Object.assign(extentOf(update_seq), { life: instance_start_time })
+const readingOf = ({ instance_start_time, update_seq, cluster }: DbInfo): Reading =>
+  Object.assign(extentOf(update_seq), { life: instance_start_time, copies: cluster?.n ?? 1 })
 
 /** Lists and reads many databases. `createSurvey` serves one caller, `createSharedSurvey` several at once. */
 export interface Survey {

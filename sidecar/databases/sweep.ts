@@ -44,7 +44,8 @@ export function createSweep({ survey, trackedDatabases, trackedOf, isOurs, find,
       if (tracked.missing === MISSING_LOOKS) log.info({ db: name }, 'the database was deleted; it is no longer visited')
       if (tracked.missing === MISSING_LOOKS || (existing.has(name) && !isKept.has(name))) leave(tracked)
     }
-    const checkpoints = new Map(ours.map((name) => [name, trackedDatabases.get(name)?.known.checkpoint])) // a visit may move them meanwhile
+    // Copied, because a visit may move a checkpoint during the read.
+    const checkpoints = new Map(ours.map((name) => [name, trackedDatabases.get(name)?.known.checkpoint]))
     for await (const readings of survey.read(ours, signal)) {
       for (const [name, found] of readings) {
         const tracked = trackedOf(name)
@@ -55,9 +56,9 @@ export function createSweep({ survey, trackedDatabases, trackedOf, isOurs, find,
           log.warn({ db: name }, RESTORED)
           renew(name)
         }
-        const { life, changes, seq } = found
-        const { known, visit } = tracked // anew if it was renewed
-        known.reading = { life, changes, seq, files: filesAfter(found, known.reading) }
+        const { life, copies, changes, seq } = found
+        const { known, visit } = tracked // read again: `renew` replaces `known`
+        known.reading = { life, copies, changes, seq, files: filesAfter(found, known.reading) }
         known.first ??= seq
         known.compared = checkpoint
         if (visit ? !before || hasNews(found, before) : isNews(known, found)) find(tracked)

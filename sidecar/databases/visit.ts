@@ -82,6 +82,7 @@ export async function visit(
   const before = { changes: known.reading?.changes ?? 0, files: furthest(known.done?.files, known.reading?.files) }
   let read: Seq | undefined
   let takenBefore = 0
+  let isNothingNew = false
   known.done = undefined
   const leaving = new AbortController()
   const checkpoints: CheckpointStore = {
@@ -130,6 +131,7 @@ export async function visit(
     takenBefore = engine.health().taken
     const page = await readPages(...question)
     read = page.seq
+    isNothingNew = page.rows.length === 0
     onRead()
     return page
   }
@@ -167,6 +169,7 @@ export async function visit(
   })
 
   async function untilRest(until: AbortSignal): Promise<Visited> {
+    let again = 0
     for (;;) {
       await clock.sleep(isCrowded() ? CROWDED_MS : LINGER_MS, until)
       const rest = engine.rest()
@@ -176,7 +179,12 @@ export async function visit(
       if (trouble !== undefined && inFlight === 0 && isCrowded()) return { kind: 'broken', code: trouble }
       if (!rest || bell.isRinging) continue
       if (taken > takenBefore) {
-        bell.ring() // what was written meanwhile: then its events cost one request, and no checkpoint
+        bell.ring() // reads the writes of this visit now: their events then cost one request, and no checkpoint
+        continue
+      }
+      if (isNothingNew && (known.reading?.copies ?? 1) > 1 && bell.rung !== again) {
+        bell.ring() // the copy that was read may not have the change of an event yet
+        again = bell.rung
         continue
       }
       return { kind: 'rest', nextAt: rest.nextAt }

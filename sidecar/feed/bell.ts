@@ -6,9 +6,14 @@ export class Bell {
   #rung = 0
   #answered = 0
 
-  /** Whether it was rung, and what it was rung for may not have been read. */
+  /** Whether the bell was rung and its reader may not have read everything. */
   get isRinging(): boolean {
     return this.#rung > this.#answered
+  }
+
+  /** How often the bell was rung. */
+  get rung(): number {
+    return this.#rung
   }
 
   ring(): void {

@@ -5,9 +5,10 @@ import type { Database } from '../../sidecar/couch/database.ts'
 import { seqFrom } from '../../sidecar/couch/documents.ts'
 import { changesAt } from '../../sidecar/couch/shard-seqs.ts'
 import { ownerOf } from '../../sidecar/databases/jobs.ts'
-import { deleteDb } from '../support/couchdb.ts'
+import { createTestCouch, deleteDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { pass, refuse, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
+import { isInfo, ofThreeCopies } from '../support/faults.ts'
+import { answerWith, pass, refuse, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
 import { thoroughTest } from '../support/thorough.ts'
 import { createPrefix, make, order, startVisits, stateOf, type Rig } from './rig.ts'
 
@@ -63,7 +64,33 @@ test('a document named by an event is handled, and no visit stays open', async (
   expect(texts(proxy.requests.filter(isOf(name)).slice(after))).toEqual([`GET /${name}/_changes`])
 })
 
-test('a visit does not end while an answer is under way', async () => {
+test('on a cluster, a visit that finds nothing reads once more, because the copy may lag', async () => {
+  const prefix = createPrefix()
+  const proxy = await startFaultyProxy()
+  const name = `${prefix}-db-a`
+  const [a] = await make({ couch: createTestCouch() }, name)
+  let late: string | undefined
+  let reads = 0
+  proxy.plan((request) => {
+    if (isInfo(request)) return ofThreeCopies
+    if (!request.path.startsWith(`/${name}/_changes`)) return undefined
+    reads += 1
+    return late === undefined ? undefined : answerWith(200, late)
+  })
+  const rig = startVisits(prefix, { by: proxy.url, lookAgainMs: HARDLY })
+  await untilRest(rig)
+  const { update_seq: last_seq } = await a!.info()
+  await a!.put(order('one'))
+  late = JSON.stringify({ results: [], last_seq, pending: 0 })
+  const before = reads
+  rig.tell(name)
+  await eventually(() => expect(reads).toBe(before + 1))
+  late = undefined
+  await eventually(async () => expect(await stateOf(a!, 'one')).toBe('invoiced'))
+  await untilRest(rig)
+})
+
+test('a visit does not end while a request is open', async () => {
   const prefix = createPrefix()
   const proxy = await startFaultyProxy()
   const name = `${prefix}-db-a`

@@ -1,5 +1,6 @@
-/** What can happen to a request on its way to CouchDB and back. Faults are made of an exchange's tools; add your own. */
+/** Faults of requests to CouchDB and of their answers. A fault uses the functions of an exchange; add your own. */
 import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
 import type { Answer, Exchange } from '../../sidecar/testing/proxy-exchange.ts'
 
 export type Fault = (exchange: Exchange) => void | Promise<void>
@@ -9,7 +10,7 @@ type Body = AsyncIterable<Buffer>
 /** No fault at all. */
 export const pass: Fault = (exchange) => passChanged(exchange, (body) => body)
 
-/** CouchDB's own words for a status; others are given as `said`. */
+/** CouchDB's words for a status. Pass others as `said`. */
 const words: Readonly<Record<number, { error: string; reason: string }>> = {
   401: { error: 'unauthorized', reason: 'Name or password is incorrect.' },
   403: { error: 'forbidden', reason: 'You are not allowed to access this db.' },
@@ -36,18 +37,18 @@ export const answerWith =
 /** Breaks the connection; the server never sees the request. */
 export const cut: Fault = (exchange) => exchange.cut()
 
-/** The server does it, and the client waits for the answer; the connection stays open. */
+/** The server handles the request, and the client waits for the answer. The connection stays open. */
 export const silenceAfterUpstream: Fault = async (exchange) => {
   for await (const _chunk of (await exchange.forward()).body);
 }
 
-/** The server does it, and the client never learns: an ambiguous write. */
+/** The server handles the request, and the client gets no answer: an ambiguous write. */
 export const cutAfterUpstream: Fault = async (exchange) => {
   await silenceAfterUpstream(exchange)
   exchange.cut()
 }
 
-/** Breaks the connection after so many bytes of the answer's body. */
+/** Breaks the connection after this many bytes of the answer's body. */
 export const cutAfterBytes =
   (bytes: number): Fault =>
   async (exchange) => {
@@ -56,7 +57,7 @@ export const cutAfterBytes =
     exchange.cut()
   }
 
-/** Breaks the connection in the middle of a line, after `lines` whole ones. Blank lines do not count. */
+/** Breaks the connection within a line, after `lines` complete ones. Blank lines do not count. */
 export const cutInLine =
   (lines: number): Fault =>
   async (exchange) => {
@@ -65,10 +66,10 @@ export const cutInLine =
     exchange.cut()
   }
 
-/** Takes the request and never answers; the connection stays open. */
+/** Accepts the request and never answers. The connection stays open. */
 export const silence: Fault = () => undefined
 
-/** Falls silent after so many bytes of the answer's body; the connection stays open. */
+/** Stops sending after this many bytes of the answer's body. The connection stays open. */
 export const silenceAfterBytes =
   (bytes: number): Fault =>
   async (exchange) => {
@@ -76,7 +77,7 @@ export const silenceAfterBytes =
     await exchange.send({ ...answer, body: firstBytes(answer.body, bytes) })
   }
 
-/** Waits before the request is passed on, or meets another fault. */
+/** Waits before it passes the request on or applies another fault. */
 export const delay =
   (ms: number, then: Fault = pass): Fault =>
   async (exchange) => {
@@ -84,17 +85,38 @@ export const delay =
     await then(exchange)
   }
 
-/** Sends the body in pieces of so many bytes, which part rows and multi-byte characters anywhere. */
+/** Sends the body in pieces of this many bytes, which split rows and multi-byte characters anywhere. */
 export const inPieces =
   (bytes: number): Fault =>
   (exchange) =>
     passChanged(exchange, (body) => pieces(body, bytes))
 
-/** Slips `text` into the body after so many lines; blank lines do not count. */
+/** Inserts `text` into the body after this many lines. Blank lines do not count. */
 export const inject =
   (text: string, afterLines = 0): Fault =>
   (exchange) =>
     passChanged(exchange, (body) => injected(body, text, afterLines))
+
+/** Changes the text of the body. */
+export const rewritten =
+  (change: (text: string) => string): Fault =>
+  (exchange) =>
+    passChanged(exchange, async function* (body) {
+      yield Buffer.from(change((await buffer(body)).toString()))
+    })
+
+/** Says in the answers that `isInfo` selects that each document has three copies. */
+export const ofThreeCopies: Fault = rewritten((text) => {
+  const three = (info: object) => ({ ...info, cluster: { n: 3 } })
+  const answer = JSON.parse(text) as object | { readonly info?: object }[]
+  const rows = (given: { readonly info?: object }[]) =>
+    given.map((row) => (row.info ? { ...row, info: three(row.info) } : row))
+  return JSON.stringify(Array.isArray(answer) ? rows(answer) : three(answer))
+})
+
+/** Requests for the properties of databases. */
+export const isInfo = ({ method, path }: { readonly method: string; readonly path: string }): boolean =>
+  path === '/_dbs_info' || (method === 'GET' && /^\/[^/_][^/]*$/.test(path))
 
 async function passChanged(exchange: Exchange, change: (body: Body) => Body): Promise<void> {
   const answer: Answer = await exchange.forward()
