@@ -6,19 +6,19 @@ import { compareRevs } from './documents.ts'
 import { allDocs, bulkGot, server } from './schemas.ts'
 
 /**
- * Reads documents by their ids, in the order of the ids, with `_conflicts` where there are any; what is missing or
- * deleted is left out. Throws `CouchError`; `garbled` if the answer is more than we hold at once.
+ * Reads documents by id, in the order of the ids, with `_conflicts` if a document has any. Missing and deleted
+ * documents are left out. Throws `CouchError`; `garbled` if the answer exceeds the size limit.
  */
 export type ReadMany = (database: string, ids: readonly string[], options?: ReadManyOptions) => Promise<StoredDoc[]>
 
 export interface ReadManyOptions extends CallOptions {
-  /** Called for each document that the server could not read, which is left out then. Without it that is an error. */
+  /** Called for each document that the server cannot read; the document is left out. Default: throw. */
   readonly onFailed?: (id: string, reason: string) => void
 }
 
 /**
- * By `_bulk_get` where the server reads all of one request together (CouchDB since 3.3): less than half of what the same
- * documents cost by `_all_docs`, which older servers and others are asked.
+ * Uses `_bulk_get` on CouchDB 3.3 or newer, which reads all documents of a request together. It costs less than half
+ * of `_all_docs`. Older CouchDB and other servers get `_all_docs`.
  */
 export function createReadMany(couch: Couch): ReadMany {
   let together: boolean | undefined
@@ -37,7 +37,7 @@ export function createReadMany(couch: Couch): ReadMany {
       return docs
     } catch (thrown) {
       if (proven || (!isCouchError(thrown, 'forbidden') && !isCouchError(thrown, 'bad_request'))) throw thrown
-      together = false // something between us and CouchDB does not let it through
+      together = false // a proxy in front of CouchDB blocks `_bulk_get`
       return byKeys(couch, db, ids, fail, options)
     }
   }
@@ -49,7 +49,7 @@ async function readsTogether(couch: Couch, options?: CallOptions): Promise<boole
     const [major = 0, minor = 0] = (version ?? '').split('.').map(Number)
     return couchdb !== undefined && (major > 3 || (major === 3 && minor >= 3))
   } catch (thrown) {
-    if (thrown instanceof CouchError && thrown.retry !== 'soon') return false // a proxy that keeps it to itself
+    if (thrown instanceof CouchError && thrown.retry !== 'soon') return false // a proxy hides the version
     throw thrown
   }
 }
@@ -79,8 +79,8 @@ async function byBulkGet(couch: Couch, db: string, ids: readonly string[], fail:
   })
 }
 
-/** Of all last revisions that are not deleted: the one which CouchDB shows, and the names of the others. */
-function winnerOf(leaves: readonly StoredDoc[]): StoredDoc | undefined {
+/** The leaf that CouchDB shows, with the revisions of the others in `_conflicts`. Expects no deleted leaves. */
+export function winnerOf(leaves: readonly StoredDoc[]): StoredDoc | undefined {
   const [winner, ...others] = leaves.toSorted((a, b) => compareRevs(b._rev, a._rev))
   return winner && others.length > 0 ? { ...winner, _conflicts: others.map(({ _rev }) => _rev) } : winner
 }

@@ -112,6 +112,7 @@ export async function visit(
       return again.table
     },
     visit: {
+      copies: known.reading?.copies,
       checkpoints,
       first: known.checkpoint?.seq ?? known.first,
       places: (known.places ??= new Map<string, Place>()),

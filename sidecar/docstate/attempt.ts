@@ -7,7 +7,7 @@ import { isObject } from '../../ddocs/lib/document.ts'
 import type { Docstate, Registration, Steps } from './types.ts'
 
 /** How an attempt ends: see the head of `run-attempt.ts`. */
-export type AttemptEnd = 'settled' | 'not-ours' | 'not-taken' | 'look-again' | 'paused' | 'given-up'
+export type AttemptEnd = 'settled' | 'not-ours' | 'overtaken' | 'not-taken' | 'look-again' | 'paused' | 'given-up'
 
 /**
  * One document on its way through claim, handler and save. An id never has more than one attempt. Thousands of attempts

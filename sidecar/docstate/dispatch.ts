@@ -6,6 +6,7 @@ import { compareRevs } from '../couch/documents.ts'
 import { isIdle, type Classify } from './classify.ts'
 import type { Counters } from './counters.ts'
 import type { DelayQueue } from './finding/delay-queue.ts'
+import type { AttemptEnd } from './attempt.ts'
 import { Attempts, type Ended } from './attempts.ts'
 import type { RunAttempt } from './run-attempt.ts'
 import type { HandlerQueue, QueueOf } from './finding/handler-queues.ts'
@@ -31,7 +32,9 @@ export interface DispatchOptions {
   readonly delayQueue: DelayQueue
   /** Watches the claims of other workers. */
   readonly leases: LeaseWatch
-  /** A document was left in the list, since this handler is paused. */
+  /** Called after an attempt that met another writer or an error. */
+  readonly onTrouble: () => void
+  /** Called when a document is left to a later resync, because its handler is paused. */
   readonly onPaused: (registration: Registration) => void
   readonly counts: Counters
   readonly clock: Clock
@@ -43,7 +46,9 @@ export interface DispatchOptions {
 /** Delay before another look at a document that was not taken. */
 const AGAIN_MS = 30_000
 const SOON_MS = 1000
-/** A claim that has died is left so long to the worker that is responsible for its document. */
+/** Ends of attempts that met another writer or an error. */
+const TROUBLES: readonly AttemptEnd[] = ['not-ours', 'overtaken', 'look-again', 'not-taken']
+/** Leases before this worker rescues an entry outside its partition: the document's own worker comes first. */
 const OTHERS_LEASES = 1.5
 
 /**
@@ -151,7 +156,6 @@ export class Dispatch {
       this.#ownRevisions.covers(id, rev) // also forgets the saved revision
     }
     this.#options.leases.forget(id)
-    this.#options.delayQueue.forget(id)
   }
 
   #ended({ work, attempt, end, newer, unread }: Ended): void {
@@ -160,6 +164,7 @@ export class Dispatch {
     const needsWork = !isIdle(this.#options.classify(attempt.doc, clock.now()))
     if (end === 'settled') leases.forget(attempt.id)
     if (end === 'paused') this.#options.onPaused(attempt.registration)
+    if (TROUBLES.includes(end) || attempt.doc._conflicts) this.#options.onTrouble()
     const cameBy = attempt.seen !== undefined && compareRevs(attempt.seen, attempt.doc._rev) >= 0
     if (attempt.saved && !attempt.ofPast && !cameBy) this.#ownRevisions.add(attempt.doc, needsWork)
     const hadBranches = attempt.branched || attempt.doc._conflicts !== undefined
@@ -167,6 +172,7 @@ export class Dispatch {
     const needsMore = needsWork && attempt.seen === attempt.doc._rev
     const toRead = unread && (attempt.maybeBranched || attempt.ofPast || attempt.outdated || needsMore)
     if (changed || toRead || end === 'look-again') delayQueue.add(attempt.id)
+    else if (end === 'not-ours' || end === 'overtaken') delayQueue.add(attempt.id, clock.now() + SOON_MS)
     else if (end === 'not-taken') delayQueue.add(attempt.id, clock.now() + AGAIN_MS)
     else if (newer !== undefined) this.#again(attempt.doc, work.bytes)
   }

@@ -60,12 +60,14 @@ export interface EngineOptions {
   readonly visit?: Visit
   /** Deploys the design document if it is missing because the database was recreated. */
   readonly prepare?: (signal: AbortSignal) => Promise<unknown>
-  /** Says what is handled now that the design document has changed. Default: as before. Throws `CouchError`. */
+  /** Returns the dispatch table after a change of the design document. Default: the same table. Throws `CouchError`. */
   readonly matchAgain?: (rev: string, signal: AbortSignal) => Promise<DispatchTable>
 }
 
 /** How a database is visited: see docs/designs/many-databases.md. */
 export interface Visit {
+  /** Copies of each document in the cluster; undefined if not known yet. */
+  readonly copies: number | undefined
   readonly read: ReadFeed
   /** Stores the checkpoint for the next visit. */
   readonly checkpoints: CheckpointStore

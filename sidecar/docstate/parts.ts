@@ -112,11 +112,16 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     table: () => current.table,
     isOurs: (pair, id) => partition.isOurs(pair, id),
   })
-  /** Its list has documents that wait for the end of a pause. */
+  /** Records that documents wait for the end of a pause. */
   const onPaused = ({ type, state }: TypeAndState) => void visit?.paused.add(`${type}/${state}`)
   const isPaused = (pair: TypeAndState) => limits.isPaused(pair)
+  /** A visit has no resync of its own. On a cluster, no row may bring what another writer has left: the list does. */
+  const onTrouble = () => {
+    if (visit && visit.copies !== 1) delayQueue.later(clock.now() + resyncMs)
+  }
   const dispatch = new Dispatch({
     onPaused,
+    onTrouble,
     shadows,
     ...{ classify, queueOf, delayQueue, leases: waits.leases, counts, clock, log },
     isOurs(doc) {
@@ -178,6 +183,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     table: () => current.table,
     undeclared: noteUndeclared,
     ...{ isPaused, onPaused },
+    isInProgress: (id) => dispatch.attempts.has(id),
     resyncFirst: (visit?.listFirst ?? true) || current.sinceNow.length > 0,
     whenCaughtUp: async () => {
       await watch.caughtUp

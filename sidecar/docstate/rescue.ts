@@ -65,6 +65,6 @@ export function createRescue({ writeDoc, telemetry, clock, random, log }: Rescue
       telemetry.channel('claim:inherited')?.publish({ ...telemetry.of(attempt), worker: String(worker) })
       if (attempt.before?.claim?.begun !== false) telemetry.written(attempt)
     }
-    return kind === 'refused' ? 'not-taken' : 'settled'
+    return kind === 'refused' ? 'not-taken' : kind === 'lost' ? 'overtaken' : 'settled'
   }
 }

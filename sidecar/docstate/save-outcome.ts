@@ -95,7 +95,8 @@ export function createSaveOutcome({
       log.warn(ids, 'another worker took the document over while its handler ran; its outcome is not saved')
     }
     if (written?.kind === 'refused') return 'not-taken'
-    return outcome.kind === 'claim-lost' && !attempt.left ? 'look-again' : 'settled' // our claim may still stand in it
+    if (outcome.kind === 'claim-lost' && !attempt.left) return 'look-again' // the claim may still be stored
+    return written?.kind === 'lost' ? 'overtaken' : 'settled'
   }
 }
 

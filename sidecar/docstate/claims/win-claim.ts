@@ -68,6 +68,6 @@ export function createWinClaim(options: WinClaimOptions): WinClaim {
     if (mayStart() && (await claims.begin(attempt)) && mayStart()) return undefined
     turn.leave() // before the release, so that all waiting attempts release together
     await claims.release(attempt)
-    return closing.aborted ? 'given-up' : attempt.outdated ? 'look-again' : 'not-ours'
+    return closing.aborted ? 'given-up' : attempt.outdated ? 'look-again' : 'overtaken'
   }
 }

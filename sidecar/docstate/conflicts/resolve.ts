@@ -31,24 +31,27 @@ export interface ResolveOptions {
   readonly signal: AbortSignal
 }
 
-/** `stuck`: not before a person has done something; says what. */
+/** Result of a step. `over`: no conflict is left. `stuck`: a person must act first, as `hint` says. */
 type Step =
-  { readonly kind: 'done' | 'again' } | { readonly kind: 'stuck'; readonly why: string; readonly hint: string }
+  { readonly kind: 'done' | 'over' | 'again' } | { readonly kind: 'stuck'; readonly why: string; readonly hint: string }
 
 const DONE: Step = { kind: 'done' }
+const OVER: Step = { kind: 'over' }
 const AGAIN: Step = { kind: 'again' }
+/** Delay before the document is read again: no row may bring its last revision. */
 const AGAIN_MS = 1000
-/** What CouchDB says to a document that it will never take. */
+/** Codes with which CouchDB refuses a document for good. */
 const REFUSALS: readonly CouchErrorCode[] = ['forbidden', 'too_large', 'bad_request']
 
 /**
- * Makes one document of the branches that replication has brought: first the merged document upon the branch that
- * CouchDB shows, naming the others; then those go. A worker that finds only the first done sees the names, and does the second.
+ * Merges the branches that replication has brought. First it writes the merged document on the branch that CouchDB
+ * shows, and names the other branches in it. Then it deletes those branches. A worker that finds only the first step
+ * done sees the names, and does the second.
  */
 export function createResolve(options: ResolveOptions): RunAttempt {
   const { database, writer, table, delayQueue, telemetry, clock, log, signal } = options
   const { branches: leases, stuck } = options.waits
-  const carrying = createMutex() // bodies of attachments: of one document at a time
+  const carrying = createMutex() // attachment bodies of one document at a time
 
   async function merge(id: string, branches: Branches, { type, own }: OneType): Promise<StoredDoc> {
     const [first, ...losing] = own
@@ -76,7 +79,7 @@ export function createResolve(options: ResolveOptions): RunAttempt {
       const whole = await carryBodies(database, merged, leaves, { signal })
       if (whole === 'too-large') return TOO_LARGE
       try {
-        await database.put(whole, { signal }) // alone: what CouchDB says of an attachment it says of the whole request
+        await database.put(whole, { signal }) // alone: one refused attachment fails the whole request
         return DONE
       } catch (thrown) {
         if (!(thrown instanceof CouchError)) throw thrown
@@ -87,15 +90,15 @@ export function createResolve(options: ResolveOptions): RunAttempt {
     })
   }
 
-  /** Those that grew meanwhile are no leaves any more: they will be seen again. */
-  async function takeOut(id: string, losing: readonly StoredDoc[]): Promise<Step | undefined> {
+  /** Deletes the losing leaves. A branch that grew meanwhile has a new leaf: a later attempt merges it. */
+  async function takeOut(id: string, losing: readonly StoredDoc[]): Promise<Step> {
     const isLosing = ({ _rev }: StoredDoc) => losing.some((leaf) => leaf._rev === _rev)
     const living = async () => (await database.leaves(id, { signal })).filter(({ _deleted }) => !_deleted)
     const leaves = await living()
     const out = leaves.filter(isLosing)
     const kept = leaves.filter((leaf) => !isLosing(leaf))
     if (kept.length === 0) return AGAIN
-    if (out.length === 0) return undefined // another worker did
+    if (out.length === 0) return OVER // another worker deleted them
     await database.merge(takingOut(out, kept, 'merged'), { signal })
     return (await living()).some(isLosing) ? NOT_DELETED : DONE
   }
@@ -104,11 +107,12 @@ export function createResolve(options: ResolveOptions): RunAttempt {
     const branches = await readBranches(database, id, signal)
     const { leaves } = branches
     const [shown, ...others] = leaves
-    if (!shown || others.length === 0) return undefined
+    if (!shown) return undefined
+    if (others.length === 0) return OVER
     const known = mergedAlready(leaves)
     const losing = others.filter((leaf) => !known.includes(leaf))
     const typed = oneType([shown, ...losing], table)
-    if (!typed) return undefined // the app's own, which has its own way
+    if (!typed) return undefined // a type of the app, which resolves it
     if (losing.length > 0) {
       const waitMs = leases.remaining(id, [shown, ...losing])
       if (waitMs > 0) {
@@ -116,7 +120,7 @@ export function createResolve(options: ResolveOptions): RunAttempt {
         return undefined
       }
       const merged = await merge(id, branches, typed)
-      // Of several, some may be left beside it: then it must be known that they are in it.
+      // With several branches, some may stay beside the merged document: it must name them.
       if (losing.length > 1 || !sameDocument(merged, shown)) {
         const written = await write(naming(merged, others), leaves)
         if (written.kind !== 'done') return written
@@ -145,8 +149,8 @@ export function createResolve(options: ResolveOptions): RunAttempt {
         log[isNews ? 'error' : 'debug']({ doc: id, type: doc.type, why, hint }, 'a conflict cannot be resolved')
         return 'settled'
       }
-      if (step.kind === 'again') delayQueue.add(id, clock.now() + AGAIN_MS)
-      else {
+      delayQueue.add(id, clock.now() + AGAIN_MS)
+      if (step.kind === 'done') {
         leases.forget(id)
         stuck.forget(id)
         telemetry.counts.conflicts.resolved += 1
@@ -167,15 +171,15 @@ export function createResolve(options: ResolveOptions): RunAttempt {
 const TOO_LARGE: Step = {
   kind: 'stuck',
   why: `a branch has attachments of more than ${MOST_BYTES} bytes that would have to be moved`,
-  hint: 'write the document that is wanted upon the revision which CouchDB shows, and delete the other revisions',
+  hint: 'write the intended document on top of the revision that CouchDB shows, and delete the other revisions',
 }
 const NOT_DELETED: Step = {
   kind: 'stuck',
-  why: 'CouchDB does not take the deletion of the revisions that were merged',
+  why: 'CouchDB rejects the deletion of the merged revisions',
   hint: 'let validate_doc_update allow deletions by the user of the sidecar, or delete these revisions',
 }
 const refused = ({ code, reason }: { code: string; reason: string }): Step => ({
   kind: 'stuck',
   why: `CouchDB refuses the merged document (${code}): ${reason}`,
-  hint: 'let validate_doc_update allow it, or write the document that is wanted and delete the other revisions',
+  hint: 'let validate_doc_update allow it, or write the intended document and delete the other revisions',
 })

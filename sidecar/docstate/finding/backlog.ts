@@ -19,24 +19,24 @@ export interface BacklogOptions {
   readonly log: Logger
 }
 
-/** How long the feed waits for a handler, and with it the documents of all others. */
+/** Maximum wait of the feed for one handler: the documents of all other handlers wait with it. */
 const HOLD_MS = 2000
-/** As long as this no handler of a queue has ended, with all of its memory taken. */
+/** A full queue in which no handler ends for this long is logged. */
 const STUCK_MS = 60_000
 
-/** A queue with more work than it has room for. */
+/** A queue with more work than room. */
 interface Behind {
   readonly queue: HandlerQueue
   list: AsyncGenerator<string[]> | undefined
-  /** Found, and not yet offered. */
+  /** Ids that are listed and not yet offered. */
   ids: readonly string[]
-  /** More came by after the list was begun. */
+  /** More documents came after the list began. */
   again: boolean
 }
 
 /**
- * What waits for handlers that are slower than the feed. The documents are not held: they stand in the list, and are
- * read from there as fast as their handler takes them, while the feed goes on with those of all others.
+ * Documents that wait for handlers slower than the feed. They are not held in memory: the backlog reads them from the
+ * list as fast as their handler takes them. The feed goes on with the documents of other handlers.
  */
 export class Backlog {
   readonly #options: BacklogOptions
@@ -47,12 +47,12 @@ export class Backlog {
     this.#options = options
   }
 
-  /** How many queues have more work than room. */
+  /** Number of queues with more work than room. */
   get size(): number {
     return this.#behind.size
   }
 
-  /** For the feed: waits a little for room in a full queue. True if there is; otherwise the list has the document. */
+  /** Lets the feed wait briefly for room in a full queue. True if it has room; otherwise the list has the document. */
   async hold(queue: HandlerQueue, signal: AbortSignal): Promise<boolean> {
     const { clock } = this.#options
     if (!this.#behind.has(queue) && (await withTimeout(clock, HOLD_MS, queue.share.whenRoom(signal), signal)))
@@ -61,29 +61,29 @@ export class Backlog {
     return false
   }
 
-  /** Reads from the list what is ready in this queue, as there is room. */
+  /** Reads the ready documents of this queue from the list, as room allows. */
   add(queue: HandlerQueue): void {
     const known = this.#behind.get(queue)
     if (known) known.again = true
     else {
       this.#behind.set(queue, { queue, list: undefined, ids: [], again: false })
-      this.#options.log.debug(namesOf(queue), 'its handler is behind; what waits for it is read from the list')
+      this.#options.log.debug(namesOf(queue), 'its handler is behind; the waiting documents are read from the view')
       this.#woken()
     }
   }
 
-  /** Until the signal aborts; rejects with its reason. */
+  /** Runs until the signal aborts; rejects with the signal's reason. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, log } = this.#options
     for (;;) {
       const behind = await this.#nextWithRoom(signal)
-      this.#behind.delete(behind.queue) // and set again as the last: each in turn
+      this.#behind.delete(behind.queue) // set again as the last, so that queues take turns
       this.#behind.set(behind.queue, behind)
       try {
         await this.#step(behind, signal)
       } catch (thrown) {
         if (!(thrown instanceof CouchError)) throw thrown
-        log.debug({ ...namesOf(behind.queue), code: thrown.code }, 'could not read what waits')
+        log.debug({ ...namesOf(behind.queue), code: thrown.code }, 'cannot read the waiting documents')
         behind.list = undefined
         await clock.sleep(1000 + random() * 4000, signal)
       }
@@ -118,7 +118,7 @@ export class Backlog {
     }
   }
 
-  /** Until there is room in one of these queues, or a queue is added, or a minute is over. */
+  /** Waits until one of these queues has room, a queue is added, or a minute has passed. */
   async #pause(full: readonly Behind[], signal: AbortSignal): Promise<void> {
     const { clock, log } = this.#options
     const done = new AbortController()
@@ -139,7 +139,7 @@ export class Backlog {
     }
   }
 
-  /** Ids of what is ready, and of what is due, as far as it is ours. */
+  /** Ids of ready and due documents in our partition. */
   async *#list({ registration }: HandlerQueue, signal: AbortSignal): AsyncGenerator<string[]> {
     const { listPages, partition, clock } = this.#options
     const { type, state, byMachine } = registration

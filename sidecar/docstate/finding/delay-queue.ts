@@ -1,19 +1,19 @@
 import { onAbort } from '../../core/on-abort.ts'
 import type { Clock } from '../../core/clock.ts'
 
-/** Times closer together than this are one: fewer, larger reads. */
+/** Times are rounded up to this: reads become fewer and larger. */
 const GRAIN_MS = 50
 
 /**
- * Ids of documents that want to be looked at, each with the time for it. Holds names, not documents, and an id once:
- * the earliest time counts. What lies beyond the horizon is not kept: the next resync finds it.
+ * Ids of documents to check, each with its due time. The queue holds ids, not documents, and each id once: the earliest
+ * time counts. It keeps no id beyond the horizon: the next resync finds that document.
  */
 export class DelayQueue {
   readonly #at = new Map<string, number>()
   readonly #clock: Clock
   readonly #horizonMs: number
   #wake: (() => void) | undefined
-  /** What `next` sleeps for. */
+  /** Time for which `next` waits. */
   #until = Infinity
   /** The earliest time beyond the horizon. */
   #later = Infinity
@@ -23,7 +23,7 @@ export class DelayQueue {
     this.#horizonMs = horizonMs
   }
 
-  /** Look at this document at `at` (milliseconds since the epoch), or now. */
+  /** Checks this document at `at` (milliseconds since the epoch), default now. */
   add(id: string, at: number = this.#clock.now()): void {
     if (at > this.#clock.now() + this.#horizonMs) return this.later(at)
     const grained = Math.ceil(at / GRAIN_MS) * GRAIN_MS
@@ -33,36 +33,31 @@ export class DelayQueue {
     if (grained < this.#until) this.#wake?.()
   }
 
-  /** Something is due then that is not kept here: a resync will find it. */
+  /** Notes the due time of a document that is not kept here: a resync will find it. */
   later(at: number): void {
     this.#later = Math.min(this.#later, at)
   }
 
-  /** A resync begins, which finds out anew what is due beyond the horizon. Answers what was known of it. */
+  /** Resets the time beyond the horizon, which the resync that begins now finds again. Returns the previous time. */
   forgetLater(): number {
     const known = this.#later
     this.#later = Infinity
     return known
   }
 
-  /** When the next document is due, or may be; infinite if none is known to be. Milliseconds since the epoch. */
+  /** When the next document is due, or may be, in milliseconds since the epoch; infinite if none is known. */
   nextAt(): number {
     return Math.min(this.#later, this.nextKept())
   }
 
-  /** The same of those whose ids are kept here. */
+  /** Like `nextAt`, but only for the ids that are kept here. */
   nextKept(): number {
     let next = Infinity
     for (const at of this.#at.values()) next = Math.min(next, at)
     return next
   }
 
-  /** Nothing is due for it any more. */
-  forget(id: string): void {
-    this.#at.delete(id)
-  }
-
-  /** Waits for the next ids that are due. Throws the signal's reason. */
+  /** Waits for the next due ids. Throws the signal's reason. */
   async next(signal: AbortSignal): Promise<string[]> {
     for (;;) {
       signal.throwIfAborted()
@@ -75,7 +70,7 @@ export class DelayQueue {
     }
   }
 
-  /** Until the time is over (it may be infinite) or something is added. */
+  /** Waits until the time is over (it may be infinite) or an earlier id is added. */
   async #pause(ms: number, signal: AbortSignal): Promise<void> {
     const woken = new AbortController()
     this.#wake = () => woken.abort()

@@ -20,14 +20,14 @@ export interface DeletionsOptions {
   readonly partition: Partition
   readonly places: FeedPlaces
   readonly selectedChanges: SelectedChanges
-  /** Between two looks that no row has asked for. Milliseconds. */
+  /** Interval between checks that no feed row requests. Milliseconds. */
   readonly everyMs: number
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
 }
 
-/** The same for all who come upon the deletion, so that it is made once. */
+/** Id of a deletion, the same on every worker: each deletion gets one document. */
 function deletionId(database: string, { _id, _rev }: StoredDoc): string {
   const hash = createHash('sha256')
     .update(JSON.stringify([_id, _rev]))
@@ -36,22 +36,23 @@ function deletionId(database: string, { _id, _rev }: StoredDoc): string {
 }
 
 /**
- * Makes a document of the control database for each deletion of a type that has a handler for it: a deleted document is in no index, so
- * that no list would find it again. How far they are made is a place in the feed, which all workers share; one of them at a time goes on from it.
+ * Writes a document into the control database for each deletion of a type with a deletion handler. A deleted document
+ * is in no index, so no list would find it again. All workers share a checkpoint in the feed; one worker at a time
+ * advances it.
  */
 export interface Deletions {
-  /** Something may be left to do. */
+  /** Whether deletions may be left to process. */
   readonly isBusy: boolean
-  /** A row of the feed tells of a deleted document. */
+  /** Called when a feed row shows a deleted document. */
   soon(): void
-  /** Until the signal aborts; rejects with its reason. */
+  /** Runs until the signal aborts; rejects with the signal's reason. */
   run(signal: AbortSignal): Promise<void>
 }
 
 export function createDeletions(options: DeletionsOptions): Deletions {
   const { database, control, table, partition, places, selectedChanges, everyMs, clock, random, log } = options
   let isLooking = false
-  let isAsked = true // what was deleted while no worker was there
+  let isRequested = true // for deletions while no worker ran
   let wake = () => {}
 
   async function makeAll(type: string, signal: AbortSignal): Promise<void> {
@@ -76,7 +77,7 @@ export function createDeletions(options: DeletionsOptions): Deletions {
       { signal },
     )
     for (const row of rows) {
-      const written = writtenFrom(row) // a conflict: another worker, or this one before, has made it
+      const written = writtenFrom(row) // conflict: another worker, or an earlier try, wrote the document
       if (written.kind !== 'refused') continue
       throw new CouchError(written.code, { request: `POST ${control.name}/_bulk_docs`, reason: written.reason })
     }
@@ -92,10 +93,10 @@ export function createDeletions(options: DeletionsOptions): Deletions {
 
   return {
     get isBusy() {
-      return (table().deletions ?? []).length > 0 && (isAsked || isLooking)
+      return (table().deletions ?? []).length > 0 && (isRequested || isLooking)
     },
     soon() {
-      isAsked = true
+      isRequested = true
       wake()
     },
     async run(signal) {
@@ -103,14 +104,14 @@ export function createDeletions(options: DeletionsOptions): Deletions {
       for (;;) {
         signal.throwIfAborted()
         const woken = new Promise<void>((resolve) => (wake = resolve))
-        isLooking = isAsked
-        isAsked = false
+        isLooking = isRequested
+        isRequested = false
         try {
           await look(signal)
         } catch (thrown) {
           if (!(thrown instanceof CouchError)) throw thrown
-          isAsked = true
-          log.warn({ code: thrown.code, reason: thrown.message }, 'cannot see to what was deleted; trying again')
+          isRequested = true
+          log.warn({ code: thrown.code, reason: thrown.message }, 'cannot record deletions; trying again')
           await clock.sleep(1000 + random() * 4000, signal)
           continue
         }

@@ -9,44 +9,44 @@ import type { TypeAndState } from '../../workers/partitioning.ts'
 
 export interface FeedPlacesOptions {
   readonly database: Database
-  /** The control database, where the places are kept: no client writes there. */
+  /** The control database, which stores the checkpoints: no client writes to it. */
   readonly control: Database
-  /** Those that were read before, by their ids. Default none. */
+  /** Checkpoints that were read before, by their ids. Default none. */
   readonly known?: Map<string, Place> | undefined
   readonly clock: Clock
   readonly random: Random
 }
 
-/** How far a handler has come in the feed of a database, of all workers together. */
+/** Checkpoint of a handler in the feed of a database, shared by all workers. */
 export interface Place {
-  /** Where it began. */
+  /** Start of the handler in the feed. */
   readonly first: Seq
-  /** Before this nothing is left to do. */
+  /** Sequence up to which nothing is left to do. */
   seq: Seq
-  /** As it is kept. */
+  /** Last stored `seq`. */
   kept: Seq | undefined
 }
 
-/** Places in the feed of one database, by type and state. */
+/** Checkpoints in the feed of one database, by type and state. */
 export interface FeedPlaces {
   /**
-   * Where the feed was when the first worker had the handler: a database that is younger is all new. `first`: where those begin that
-   * have no place; now, where it is not said. Throws `CouchError`.
+   * Returns the checkpoint of a handler. It starts where the feed was when the first worker had the handler; a younger
+   * database is all new. `first`: start of a handler without a checkpoint, default now. Throws `CouchError`.
    */
   of(pair: TypeAndState, first: Seq | undefined, signal: AbortSignal): Promise<Place>
-  /** Makes sure that these have their places, before anything is read; for as long as it takes. */
+  /** Creates missing checkpoints before the feed is read. Retries for as long as it takes. */
   begin(pairs: readonly TypeAndState[], first: Seq | undefined, signal: AbortSignal): Promise<void>
-  /** Throws `CouchError`. */
+  /** Stores the checkpoint. Throws `CouchError`. */
   keep(pair: TypeAndState, place: Place, signal: AbortSignal): Promise<void>
-  /** Another worker moves it on: what is known of it here grows old. */
+  /** Forgets a checkpoint that another worker advances: the value known here becomes outdated. */
   forget(pair: TypeAndState): void
-  /** The database is another, or an older copy of itself. */
+  /** Forgets all checkpoints: the database was recreated, or an older copy was restored. */
   clear(): void
 }
 
-/** Of the document that says since when a handler is there. */
+/** Id of the document that records when the first worker had a handler. */
 const handlerId = ({ type, state }: TypeAndState) => `since:${type}/${state}`
-/** Of the one that holds its place in a database. */
+/** Id of the document that stores a handler's checkpoint in a database. */
 export const placeId = (pair: TypeAndState, database: string) => `${handlerId(pair)}@${database}`
 
 export const placeFields = z.object({ first: z.string(), seq: z.string(), life: z.string() })
@@ -63,7 +63,7 @@ export function createFeedPlaces(options: FeedPlacesOptions): FeedPlaces {
     return place
   }
 
-  /** None if it was of another database of this name, or the database has lost changes before it. */
+  /** Reads a checkpoint. None if it is of another database of this name, or the database has lost changes before it. */
   async function read(id: string, signal: AbortSignal): Promise<Place | undefined> {
     const stored = placeFields.safeParse(await control.find(id, {}, { signal }))
     if (!stored.success) return undefined
@@ -86,7 +86,7 @@ export function createFeedPlaces(options: FeedPlacesOptions): FeedPlaces {
     return place
   }
 
-  /** When the first worker had this handler, milliseconds since the epoch. */
+  /** When the first worker had this handler, in milliseconds since the epoch. */
   async function beganAt(pair: TypeAndState, signal: AbortSignal): Promise<number> {
     const _id = handlerId(pair)
     for (;;) {
@@ -96,7 +96,7 @@ export function createFeedPlaces(options: FeedPlacesOptions): FeedPlaces {
     }
   }
 
-  /** Of two workers the one that comes later counts for no less than the other: an earlier place holds more. */
+  /** Stores a checkpoint. Of two concurrent writes either is safe: an earlier checkpoint covers more changes. */
   async function keep(pair: TypeAndState, place: Place, signal: AbortSignal): Promise<void> {
     const _id = placeId(pair, database.name)
     const { life } = await database.life(undefined, { signal })
@@ -117,14 +117,14 @@ export function createFeedPlaces(options: FeedPlacesOptions): FeedPlaces {
         try {
           await withRetries(() => of(pair, first, signal), { clock, random, signal, retryOf })
         } catch (thrown) {
-          if (!isCouchError(thrown, 'not_found')) throw thrown // where there is no database yet, all of it will be new
+          if (!isCouchError(thrown, 'not_found')) throw thrown // no database yet: all of it will be new
         }
       }
     },
   }
 }
 
-/** Of CouchDB in seconds, of others in milliseconds; never where it does not say so. */
+/** Creation time in milliseconds. CouchDB reports seconds, other servers milliseconds; `-Infinity` if unknown. */
 function madeAt(startTime: string): number {
   const time = Number(startTime)
   if (!(time > 0)) return -Infinity

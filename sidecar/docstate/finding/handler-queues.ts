@@ -3,7 +3,7 @@ import { Keys } from '../keys.ts'
 import type { RunAttempt } from '../run-attempt.ts'
 import type { Registration } from '../types.ts'
 
-/** The way of the documents of one handler, with its own share of the byte budget: it holds up no other. */
+/** Queue of one handler's documents. Its own share of the byte budget keeps it from delaying other handlers. */
 export interface HandlerQueue {
   readonly registration: Registration
   readonly run: RunAttempt

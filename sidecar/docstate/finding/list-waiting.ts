@@ -21,50 +21,52 @@ import {
 
 export interface ListWaitingOptions {
   readonly database: Database
-  /** As it is now. */
+  /** Current table. */
   readonly table: () => DispatchTable
   readonly partition: Partition
   readonly listPages: ListPages
   readonly clock: Clock
   /** Documents due later than this from now are left to the next resync. */
   readonly horizonMs: number
-  /** Told of the first document of each kind that is due later. */
+  /** Receives the first due time beyond the horizon for each type, state and status. */
   readonly later: (at: number) => void
-  /** Whether what is ready of these is left alone. */
+  /** Whether ready documents of this type and state are left alone. */
   readonly isPaused: (pair: TypeAndState) => boolean
-  /** Told of those that have something ready. */
+  /** Receives each paused type and state that has ready documents. */
   readonly onPaused: (pair: TypeAndState) => void
-  /** Told at each resync how many documents are in states that their machines do not declare. */
+  /** Receives at each resync the counts of documents in undeclared states. */
   readonly undeclared: (counts: readonly UndeclaredCount[]) => void
-  /** Looks at documents of one type and state; `anyway` also at those of others. Says whether the next page is wanted. */
+  /**
+   * Takes documents of one type and state; with `anyway` also other workers'. Returns whether to read the next page.
+   */
   readonly take: (ids: readonly string[], anyway: boolean, signal: AbortSignal) => Promise<boolean>
 }
 
-/** Finds every document that waits for us. Throws `CouchError`. */
+/** Finds every document that waits for this worker. Throws `CouchError`. */
 export type ListWaiting = (signal: AbortSignal) => Promise<void>
 
-/** Of the documents of others as many are remembered of each type and state: so many are taken if their own worker does nothing. */
+/** Maximum documents of other workers to remember per type and state: they are taken if their worker does nothing. */
 const MAX_REMEMBERED = 1000
 
 /**
- * The list for truth, where the feed is for speed: by the view `by_state`, key `[type, state, status, at]`, all
- * documents of the handled states that are ready, claimed, or due soon; and those in conflict, in any
+ * The list finds all waiting documents; the feed is only faster. The view `by_state`, key `[type, state, status, at]`,
+ * lists documents in handled states: all that are ready, claimed, or due soon. Documents in conflict are listed in any
  * state. Reads ids only.
  *
- * What is another worker's and still waits at the second look is taken: that worker does nothing about it. But where one
- * worker has all documents of a key, or few workers have a handler, they may have to wait long; and with a key an id does not say whose
- * the document is, so all are read.
+ * Another worker's document that still waits at the second resync is taken: its worker does nothing about it. Handlers
+ * with a key or a global concurrency are exempt: their documents may have to wait long. With a key, an id does not show
+ * whose the document is, so all are read.
  */
 export function createListWaiting(options: ListWaitingOptions): ListWaiting {
   const { database, table, partition, listPages, clock, horizonMs, later, undeclared, take, isPaused, onPaused } =
     options
   let waited = new Set<string>()
 
-  /** One question tells where there is anything at all: mostly there is nothing. */
+  /** One request shows which keys have rows: mostly none has. */
   const group = <R>(view: string, row: z.ZodType<R>, level: number, signal: AbortSignal) =>
     database.view(DDOC, view, row, { group_level: level }, { signal, timeoutMs: VIEW_TIMEOUT_MS })
 
-  /** Of documents that are due, beyond the horizon. */
+  /** Finds the first due time beyond the horizon. */
   async function lookFurther(key: readonly string[], horizon: string, signal: AbortSignal): Promise<void> {
     const query = { startkey: [...key, horizon, {}], endkey: [...key, {}], reduce: false, limit: 1 }
     const rows = await database.view(DDOC, BY_STATE, keyRow, query, { signal, timeoutMs: VIEW_TIMEOUT_MS })
@@ -129,7 +131,7 @@ export function createListWaiting(options: ListWaitingOptions): ListWaiting {
   }
 }
 
-/** The urgent ones first. */
+/** The most urgent first. */
 function inOrder(table: DispatchTable): TypeAndState[] {
   const priorityOf = (pair: TypeAndState) => optionsOf(table, pair).priority ?? handlerDefaults.priority
   return typesAndStatesOf(table).sort((a, b) => priorityOf(a) - priorityOf(b))

@@ -2,13 +2,15 @@ import { z } from 'zod'
 import type { Database, ViewQuery } from '../../couch/database.ts'
 import type { TypeAndState } from '../../workers/partitioning.ts'
 
-/** The view of documents by state, key `[type, state, status, at]`, in every followed database (see `ddocs/`). */
+/**
+ * Design document of the view `by_state`, key `[type, state, status, at]`, in each followed database (see `ddocs/`).
+ */
 export const DDOC = 'docstate'
 export const DDOC_ID = `_design/${DDOC}`
 export const BY_STATE = 'by_state'
 /** Documents that do not go on by themselves, key `[type, state, status, code, since]` (`ddocs/lib/stuck.ts`). */
 export const STUCK_VIEW = 'stuck'
-/** Documents of which there is more than one last revision, key `[type, state]`. */
+/** Documents with conflicting revisions, key `[type, state]`. */
 export const CONFLICTS = 'conflicts'
 
 export interface Range {
@@ -16,32 +18,32 @@ export interface Range {
   readonly endkey: readonly unknown[]
 }
 
-/** A row of either view, or of what its reduce counts, whose keys are shorter. */
+/** A row of either view, or of its reduce, whose keys are shorter. */
 export const keyRow = z.object({ key: z.array(z.unknown()) })
 const listedRow = keyRow.extend({ id: z.string() })
-/** What `by_state` counts by type and state, and by status if it is asked. */
+/** A count of `by_state` by type and state, and by status if the request groups by it. */
 export const countRow = z.object({
   key: z.tuple([z.string(), z.string()]).rest(z.string()),
   value: z.number(),
 })
 
 const PAGE = 500
-/** The first question after many writes waits for the index. */
+/** The first request after many writes waits for the index. */
 export const VIEW_TIMEOUT_MS = 300_000
 
-/** A document of the list, and when it is due: ISO 8601, null for now. */
+/** A listed document and its due time: ISO 8601, null for now. */
 export interface Listed {
   readonly id: string
   readonly at: string | null
 }
 
-/** Of a row: what comes after it is read on from there. */
+/** Position of a row: reading resumes after it. */
 export interface Place {
   readonly key: readonly unknown[]
   readonly id: string
 }
 
-/** Documents of a type and state with this status, from none to this time. */
+/** Pages of documents of a type, state and status: without a time, or due by `until`. */
 export type ListPages = (
   pair: TypeAndState,
   status: string,
@@ -54,7 +56,7 @@ export const listPagesOf =
   ({ type, state }, status, until, signal) =>
     pages(database, { startkey: [type, state, status], endkey: [type, state, status, until] }, signal)
 
-/** A range of a view, a page at a time. What moves meanwhile may be missed or come twice. */
+/** Reads a range of a view in pages. A document that moves meanwhile may be missed or come twice. */
 export async function* pages(
   database: Database,
   range: Range,
@@ -63,7 +65,7 @@ export async function* pages(
   { size = PAGE, after }: { readonly size?: number | undefined; readonly after?: Place | undefined } = {},
 ): AsyncGenerator<(Listed & Place)[]> {
   let last = after
-  /** Rows of the key of `last` that are passed: known where the server does not know `startkey_docid` (PouchDB). */
+  /** Rows to skip with the key of `last`, counted only if the server lacks `startkey_docid` (PouchDB). */
   let passed: number | undefined
   for (;;) {
     const from = last ? beyond(last, passed) : { startkey: range.startkey }
@@ -85,7 +87,7 @@ export async function* pages(
   }
 }
 
-/** From the next id there is: the one of the row may have moved. */
+/** Starts at the next possible id: the row's own document may have moved. */
 const beyond = ({ key, id }: Place, passed: number | undefined): ViewQuery =>
   passed === undefined ? { startkey: key, startkey_docid: `${id}\0` } : { startkey: key, skip: passed }
 

@@ -2,12 +2,12 @@ import { STATUSES } from '../../../ddocs/lib/status.ts'
 import type { Registration } from '../types.ts'
 import { isSinceNow } from './since.ts'
 
-/** Rows of `by_state` of one type and state. */
+/** A range of `by_state` in one type and state. */
 export interface StatusRange {
   readonly status: string
-  /** Up to this time: `{}` for all. */
+  /** Upper limit of the time; `{}` for all. */
   readonly until: unknown
-  /** There is something to read where documents have one of these statuses. */
+  /** The range is read if documents have one of these statuses. */
   readonly among: readonly string[]
 }
 
@@ -16,21 +16,21 @@ export interface Waiting {
   /** Whether the state has a timeout. */
   readonly hasEnd: boolean
   readonly paused: boolean
-  /** The state has another name now. */
+  /** Whether the state was renamed. */
   readonly isRenamed?: boolean
 }
 
-/** Where documents stand that wait: for their handler, or for the end of their state. What is due after `due` is left out. */
+/** Ranges of documents that wait for their handler or for the end of their state. Times after `due` are left out. */
 export function rangesOf({ registration, hasEnd, paused, isRenamed }: Waiting, due: string): StatusRange[] {
   if (isRenamed) return STATUSES.map((status) => ({ status, until: {}, among: [status] }))
   const isNew = registration !== undefined && isSinceNow(registration)
   const runs = registration !== undefined && !paused
   const ranges = [
     { status: 'claimed', until: {} },
-    // What has no end written down gets one, also while its handler is paused.
+    // Documents without a stored end get one, even while their handler is paused.
     ...(runs || hasEnd ? [{ status: 'ready', until: {}, among: isNew ? ['ready', 'timeout'] : ['ready'] }] : []),
     ...(runs ? [{ status: 'retry', until: due }] : []),
-    // Whose state ends, and no worker has begun with it. Of what is new the list of `ready` tells.
+    // Documents whose state ends before a worker begins. With `since: 'now'`, the `ready` list includes the new ones.
     { status: 'timeout', until: runs && !isNew ? {} : due },
     ...(hasEnd ? ['handled', 'failed', 'discarded'].map((status) => ({ status, until: due })) : []),
   ]

@@ -3,9 +3,9 @@ import type { HandlerQueue } from './handler-queues.ts'
 import type { ReadInParts } from './read.ts'
 
 /**
- * Reads documents by their ids and offers them to the dispatch, a few at a time. `onFull` is called with a queue that
- * has no room for one, and says whether to go on with the others; answers the ids that were left. With `anyway` it takes
- * what is another worker's too.
+ * Reads documents by their ids and offers them to the dispatch, a few at a time. Calls `onFull` with a queue that has
+ * no room; its result says whether to go on with other documents. Returns the ids that were left. With `anyway` it also
+ * takes other workers' documents.
  */
 export type ReadAndDispatch = (
   ids: readonly string[],
@@ -14,7 +14,7 @@ export type ReadAndDispatch = (
   anyway?: boolean,
 ) => Promise<readonly string[]>
 
-/** When to try again to read what could not be read. */
+/** Delay before an unreadable document is read again. */
 export const UNREADABLE_MS = 30_000
 
 export const createReadAndDispatch =

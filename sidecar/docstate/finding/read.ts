@@ -1,46 +1,86 @@
+import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { Database } from '../../couch/database.ts'
-import type { StoredDoc } from '../../couch/documents.ts'
+import { compareRevs, type StoredDoc } from '../../couch/documents.ts'
 import { isCouchError } from '../../couch/couch-errors.ts'
+import { winnerOf } from '../../couch/read-many.ts'
 import type { Attempts } from '../attempts.ts'
 
-/** Documents are read before they enter the memory they may take, so one request is for so much, if they are as the last. */
+/** Target size of one request, by the size of the last documents: reads come before the byte budget is charged. */
 const BYTES = 1024 * 1024
 export const MOST = 200
-/** Before their size is known: a few of the largest that CouchDB takes are no more than it can be. */
+/** Documents of the first request, before sizes are known: the largest that CouchDB accepts fit into one answer. */
 const FIRST = 5
 
 export interface Some {
   readonly ids: readonly string[]
-  /** With the lengths of their texts; those that are missing or deleted are left out. */
+  /** Documents with the lengths of their texts, without missing and deleted ones. */
   readonly docs: readonly { readonly doc: StoredDoc; readonly bytes: number }[]
-  /** Those of them that could not be read. */
+  /** Ids of documents that could not be read. */
   readonly failed: readonly string[]
-  /** Whether an attempt of this document has ended since it was asked for: what we have may be older. */
+  /** Whether an attempt of this document ended after the request began: the document read may be older. */
   readonly isStale: (id: string) => boolean
 }
 
-/** Reads documents by their ids, a few at a time. Throws `CouchError`. */
-export type ReadInParts = (ids: readonly string[], signal: AbortSignal) => AsyncGenerator<Some>
+/**
+ * Reads documents by their ids, a few at a time. `revOf` returns a revision that is known to exist, if any. On a cluster,
+ * two of three copies answer a read, and may lack a document or its last revision; then all copies are asked. Throws
+ * `CouchError`.
+ */
+export type ReadInParts = (
+  ids: readonly string[],
+  signal: AbortSignal,
+  revOf?: (id: string) => string | undefined,
+) => AsyncGenerator<Some>
 
-/** It remembers how large the documents were, for the next time. */
+/** How often a document is read that no copy has: a node with the only copy may be away. */
+const MOST_MISSES = 10
+
+/** Remembers the size of documents, to choose the size of the next request. */
 export function createReadInParts(database: Database, attempts: Attempts, log: Logger): ReadInParts {
   let together = FIRST
+  const misses = new LRUCache<string, number>({ max: 10_000 })
+  let copies: number | undefined
 
-  /** Undefined where it was too much at once. */
-  async function readSome(ids: readonly string[], signal: AbortSignal, again = false) {
+  /** Reads a document from all copies; undefined if it was deleted. Calls `onMissing` if no copy has it. */
+  async function readCopies(id: string, signal: AbortSignal, onMissing: () => void): Promise<StoredDoc | undefined> {
+    const leaves = await database.leaves(id, { signal })
+    if (leaves.length > 0) {
+      misses.delete(id)
+      return winnerOf(leaves.flatMap(({ _revisions, ...leaf }) => (leaf._deleted ? [] : [leaf])))
+    }
+    const count = (misses.get(id) ?? 0) + 1
+    misses.set(id, count)
+    if (count < MOST_MISSES) onMissing()
+    return undefined
+  }
+
+  /** Reads these documents; undefined if the answer was too large. */
+  async function readSome(
+    ids: readonly string[],
+    signal: AbortSignal,
+    revOf: (id: string) => string | undefined,
+    again = false,
+  ) {
     const failed: string[] = []
     const onFailed = (id: string, reason: string) => {
       failed.push(id)
       log.warn({ doc: id, reason }, 'cannot read a document; trying again every 30 s')
     }
     try {
-      const found = await database.getMany(ids, { signal, onFailed })
-      return { docs: found.map((doc) => ({ doc, bytes: JSON.stringify(doc).length })), failed }
+      const found = new Map((await database.getMany(ids, { signal, onFailed })).map((doc) => [doc._id, doc]))
+      const behind = ids.filter((id) => !failed.includes(id) && isBehind(found.get(id), revOf(id)))
+      if (behind.length > 0) copies ??= (await database.info({ signal })).cluster?.n ?? 1
+      for (const id of copies === 1 ? [] : behind) {
+        const doc = await readCopies(id, signal, () => onFailed(id, 'no copy that answers has it'))
+        if (doc) found.set(id, doc)
+        else found.delete(id)
+      }
+      return { docs: [...found.values()].map((doc) => ({ doc, bytes: JSON.stringify(doc).length })), failed }
     } catch (thrown) {
       if (!isCouchError(thrown, 'garbled') && !isCouchError(thrown, 'too_large')) throw thrown
       if (ids.length === 1) {
-        if (!again) return readSome(ids, signal, true) // it may have been a connection that broke
+        if (!again) return readSome(ids, signal, revOf, true) // the connection may have broken
         onFailed(ids[0]!, thrown.message)
         return { docs: [], failed }
       }
@@ -49,12 +89,12 @@ export function createReadInParts(database: Database, attempts: Attempts, log: L
     }
   }
 
-  return async function* (ids, signal) {
+  return async function* (ids, signal, revOf = () => undefined) {
     for (let start = 0; start < ids.length;) {
       const some = ids.slice(start, start + together)
       const endedSince = attempts.watchEnds(some)
       try {
-        const found = await readSome(some, signal)
+        const found = await readSome(some, signal, revOf)
         if (!found) continue
         const { docs, failed } = found
         yield { ids: some, docs, failed, isStale: endedSince.has }
@@ -67,3 +107,7 @@ export function createReadInParts(database: Database, attempts: Attempts, log: L
     }
   }
 }
+
+/** Whether the copies that answered lack the document, or this revision of it. */
+const isBehind = (doc: StoredDoc | undefined, rev: string | undefined): boolean =>
+  doc === undefined || (rev !== undefined && compareRevs(doc._rev, rev) < 0)

@@ -20,43 +20,49 @@ export interface ResyncOptions {
   readonly listPages: ListPages
   readonly delayQueue: DelayQueue
   readonly readAndDispatch: ReadAndDispatch
-  /** Told of each list. */
+  /** Whether an attempt of the document is in progress. */
+  readonly isInProgress: (id: string) => boolean
+  /** Receives the counts of undeclared states at each resync. */
   readonly undeclared: (counts: readonly UndeclaredCount[]) => void
   readonly isPaused: (pair: TypeAndState) => boolean
   readonly onPaused: (pair: TypeAndState) => void
   readonly backlog: Backlog
-  /** Between two resyncs. Milliseconds. */
+  /** Interval between two resyncs. Milliseconds. */
   readonly resyncMs: number
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  /** Resolves when the feed has been read to its end, and what came is done. The first resync does not wait for ever. */
+  /**
+   * Resolves when the feed is read to its end and its documents are done. The first resync waits only a limited time.
+   */
   readonly whenCaughtUp: () => Promise<unknown>
-  /** Whether it begins with a resync. False where it is known that nothing waits. */
+  /** Whether to begin with a resync. False if it is known that no document waits. */
   readonly resyncFirst: boolean
   /** Called when the database is gone. */
   readonly prepare: (signal: AbortSignal) => Promise<void>
 }
 
 const FIRST_RESYNC_MS = 60_000
-/** Between tries of the first one. */
+/** Delay before a due document is checked whose attempt is in progress. */
+const IN_PROGRESS_MS = 1000
+/** Delay between tries of the first resync. */
 const UNLISTED_MS = 5000
 
-/** The looks that no change asks for: at documents whose time has come, and through the list. Until the signal. */
+/** Checks documents without a change in the feed: due documents, and the list. Runs until the signal aborts. */
 export interface Resync {
-  /** Whether one of them is under way, or the first is still to come. */
+  /** Whether a check is running, or the first resync is still to come. */
   readonly isBusy: boolean
-  /** Another attempt, a state's timeout, a lease of another worker. */
+  /** Checks documents that are due: for another attempt, a state's timeout, or another worker's lease. */
   runDelayed(signal: AbortSignal): Promise<void>
-  /** Every minute, and when our partition has changed. */
+  /** Resyncs every minute, and when our partition changes. */
   runPeriodically(signal: AbortSignal): Promise<void>
-  /** There may be documents that no change will tell of: through the list at once. */
+  /** Resyncs at once: documents may wait without a change in the feed. */
   soon(): void
 }
 
 export function createResync(options: ResyncOptions): Resync {
   const { database, table, partition, delayQueue, readAndDispatch, backlog, resyncMs, clock, random, log } = options
-  const { whenCaughtUp, resyncFirst, prepare, undeclared, listPages, isPaused, onPaused } = options
+  const { isInProgress, whenCaughtUp, resyncFirst, prepare, undeclared, listPages, isPaused, onPaused } = options
   let looks = 0
   let isListed = !resyncFirst
   let wake = () => {}
@@ -74,18 +80,18 @@ export function createResync(options: ResyncOptions): Resync {
     later: (at) => delayQueue.later(at),
   })
 
-  /** Of a queue that is full the backlog reads the rest. */
+  /** Takes one page. If a queue is full, the backlog reads the rest. */
   async function takePage(ids: readonly string[], anyway: boolean, signal: AbortSignal): Promise<boolean> {
     const left = await readAndDispatch(ids, (queue) => (backlog.add(queue), false), signal, anyway)
     return left.length === 0
   }
 
-  /** How long it may be until the next. */
+  /** Resyncs once. Returns the delay before the next resync, milliseconds. */
   async function resyncOnce(signal: AbortSignal): Promise<number> {
     looks += 1
     const later = delayQueue.forgetLater()
     const wasListed = isListed
-    isListed = true // unless another one is asked for meanwhile
+    isListed = true // unless `soon` is called meanwhile
     try {
       await listWaiting(signal)
       log.debug('resynced')
@@ -113,6 +119,7 @@ export function createResync(options: ResyncOptions): Resync {
     async runDelayed(signal) {
       for (;;) {
         const ids = await delayQueue.next(signal)
+        for (const id of ids.filter(isInProgress)) delayQueue.add(id, clock.now() + IN_PROGRESS_MS)
         looks += 1
         try {
           await readAndDispatch(ids, (queue) => (backlog.add(queue), true), signal)
@@ -130,7 +137,7 @@ export function createResync(options: ResyncOptions): Resync {
       if (resyncFirst) await withTimeout(clock, FIRST_RESYNC_MS, whenCaughtUp(), signal)
       for (let isDue = resyncFirst; ; isDue = true) {
         signal.throwIfAborted()
-        const moved = new Promise<void>((resolve) => (wake = resolve)) // before the resync, which it may outdate
+        const moved = new Promise<void>((resolve) => (wake = resolve)) // before the resync, which a change may outdate
         const nextMs = isDue ? await resyncOnce(signal) : resyncMs
         await withTimeout(clock, nextMs * (0.8 + random() * 0.4), moved, signal)
       }

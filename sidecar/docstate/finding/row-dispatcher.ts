@@ -21,43 +21,45 @@ export interface RowDispatcherOptions {
   readonly readInParts: ReadInParts
   readonly clock: Clock
   readonly random: Random
-  /** Whether what comes now may have been there before a handler that takes only what is new. */
+  /** Whether rows may now be older than a handler with `since: 'now'`. */
   readonly isEarly: () => boolean
-  /** Whether it is such a handler's, and its list tells whether it is new. */
+  /** Whether the document is for a handler with `since: 'now'`, whose list shows whether the document is new. */
   readonly isLeftToList: (doc: StoredDoc) => boolean
-  /** Among the rows that were taken is one of a deleted document. */
+  /** Called if the taken rows include a deleted document. */
   readonly onDeleted: () => void
-  /** Among the rows that were taken is a document in a state that its machine does not declare. */
+  /** Called if the taken rows include a document in a state that its machine does not declare. */
   readonly onUndeclared: () => void
 }
 
 interface Found {
   readonly doc: StoredDoc
   readonly bytes: number
-  /** Whether something later has become of it: asked anew after each wait. */
+  /** Whether the document has changed since; checked again after each wait. */
   readonly isPast: () => boolean
   readonly isEarly: boolean
   readonly settled: () => void
 }
 
 interface Unread {
+  /** Revision of the row. */
+  readonly rev: string
   readonly isEarly: boolean
   readonly settled: () => void
 }
 
-/** So many wait to be read; then the feed waits. */
+/** Limit of unread rows: at this number the feed waits. */
 const MOST_UNREAD = 5 * MOST
-/** Where more than this part of the rows is wanted, it is cheaper to have all documents with them. */
+/** If more than this part of the rows is wanted, requesting all documents with the rows is cheaper. */
 const WANTED = 1 / 2
 
 /**
- * Brings the rows of a feed to the dispatch. Where several workers share the work they come without documents, and those
- * of our own partition are read, while more rows come: the more there is to do, the more are read together.
+ * Brings the rows of a feed to the dispatch. If several workers share the work, rows come without documents. The
+ * dispatcher reads those of its own partition while more rows come: the more work, the more documents in one read.
  */
 export class RowDispatcher {
   readonly #options: RowDispatcherOptions
   readonly #changes = new Condition()
-  /** By id. */
+  /** Unread rows, by id. */
   #unread = new Map<string, Unread>()
   #reading = false
   #wantsDocs = true
@@ -66,7 +68,7 @@ export class RowDispatcher {
     this.#options = options
   }
 
-  /** Resolves when there is room for more; `progress` learns what becomes of each row. */
+  /** Takes rows; `progress` records the outcome of each. Resolves when more rows may come. */
   async take(rows: readonly Change[], progress: Progress, signal: AbortSignal): Promise<void> {
     const { dispatch, classify, clock, onUndeclared, onDeleted } = this.#options
     const isEarly = this.#options.isEarly()
@@ -88,8 +90,8 @@ export class RowDispatcher {
       } else if (this.#isToRead(row)) {
         wanted += 1
         const settled = progress.begin(seq)
-        this.#unread.get(id)?.settled() // the later row holds the place
-        this.#unread.set(id, { isEarly, settled })
+        this.#unread.get(id)?.settled() // the later row holds the checkpoint back
+        this.#unread.set(id, { rev, isEarly, settled })
       } else progress.skip(seq)
     }
     this.#wantsDocs = wanted > rows.length * WANTED
@@ -99,7 +101,7 @@ export class RowDispatcher {
     await this.#changes.until(() => this.#unread.size < MOST_UNREAD, signal)
   }
 
-  /** Reads what came by without its document, until the signal aborts; rejects with its reason. */
+  /** Reads the documents of rows that came without them, until the signal aborts; rejects with the signal's reason. */
   async run(signal: AbortSignal): Promise<void> {
     for (;;) {
       this.#reading = false
@@ -112,22 +114,22 @@ export class RowDispatcher {
     }
   }
 
-  /** Whether enough of the last rows were read for their documents: most are not if we wrote them ourselves. */
+  /** Whether enough of the last rows needed their documents: most do not if this worker wrote them. */
   get wantsDocs(): boolean {
     return this.#wantsDocs
   }
 
-  /** Whether something waits to be read, or is being read. */
+  /** Whether documents wait to be read, or are being read. */
   get isReading(): boolean {
     return this.#unread.size > 0 || this.#reading
   }
 
-  /** Resolves when nothing is. */
+  /** Resolves when `isReading` is false. */
   whenRead(): Promise<void> {
     return this.#changes.until(() => !this.isReading)
   }
 
-  /** What is another worker's is not looked at: if that one does nothing about it, the list has it. */
+  /** Skips other workers' documents: if their worker does nothing, the list has them. */
   #isToRead({ id, rev, branched }: Change): boolean {
     const { dispatch, partition } = this.#options
     return (
@@ -150,7 +152,11 @@ export class RowDispatcher {
     const { dispatch, readInParts, clock, random } = this.#options
     const left = new Map(unread)
     const readAll = async () => {
-      for await (const { ids, docs, failed, isStale } of readInParts([...left.keys()], signal)) {
+      for await (const { ids, docs, failed, isStale } of readInParts(
+        [...left.keys()],
+        signal,
+        (id) => left.get(id)?.rev,
+      )) {
         for (const { doc, bytes } of docs) {
           const isPast = () => this.#unread.has(doc._id) || (isStale(doc._id) && (dispatch.lookAgain(doc._id), true))
           await this.#offer({ doc, bytes, isPast, ...left.get(doc._id)! }, signal)
@@ -159,7 +165,7 @@ export class RowDispatcher {
         for (const id of ids.filter((id) => left.has(id))) {
           const { isEarly, settled } = left.get(id)!
           if (!failed.includes(id)) dispatch.pass(id)
-          else if (!isEarly) dispatch.lookAgain(id, UNREADABLE_MS) // or the list has it
+          else if (!isEarly) dispatch.lookAgain(id, UNREADABLE_MS) // if early, the list has it
           settled()
           left.delete(id)
         }
@@ -169,7 +175,7 @@ export class RowDispatcher {
       await withRetries(readAll, { clock, random, signal })
     } catch (thrown) {
       if (!(thrown instanceof CouchError)) throw thrown
-      for (const { settled } of left.values()) settled() // the database has gone, or the list will have them
+      for (const { settled } of left.values()) settled() // the database is gone, or the list will find them
     }
   }
 }

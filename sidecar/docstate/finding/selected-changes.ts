@@ -4,7 +4,7 @@ import { isCouchError } from '../../couch/couch-errors.ts'
 import { isStoredDoc } from '../../couch/schemas.ts'
 import { VIEW_TIMEOUT_MS } from './pages.ts'
 
-/** Which documents are asked for: as a filter of CouchDB's, and the same of a document. */
+/** Selects documents: as a filter for CouchDB, and as the same test of one document. */
 export interface Selection {
   readonly selector: object
   readonly matches: (doc: StoredDoc) => boolean
@@ -12,14 +12,14 @@ export interface Selection {
 
 export interface SelectedPage {
   readonly ids: readonly string[]
-  /** Empty unless they were asked for. */
+  /** Documents, if `withDocs` requests them. */
   readonly docs: readonly StoredDoc[]
-  /** After them. */
+  /** Sequence after the page. */
   readonly seq: Seq
   readonly isLast: boolean
 }
 
-/** What has changed after a place, of some documents, a page at a time. Throws `CouchError`. */
+/** Reads one page of changes of selected documents after `since`. Throws `CouchError`. */
 export type SelectedChanges = (
   selection: Selection,
   since: Seq,
@@ -28,7 +28,7 @@ export type SelectedChanges = (
 
 const PAGE = 500
 
-/** By the server's filter; where it has none, all that has changed is read. */
+/** Uses the server's filter. If the server has none, reads all changes and filters them here. */
 export function createSelectedChanges(database: Database): SelectedChanges {
   let hasSelector = true
   return async ({ selector, matches }, since, { withDocs = false, signal }) => {
@@ -39,7 +39,7 @@ export function createSelectedChanges(database: Database): SelectedChanges {
         return pageFrom(await database.changesPage({ ...query, include_docs: withDocs }, options, selector))
       } catch (thrown) {
         if (!isCouchError(thrown, 'not_found')) throw thrown
-        await database.info({ signal }) // it is there: so it is the filter that is not
+        await database.info({ signal }) // the database exists, so the filter is missing
         hasSelector = false
       }
     }

@@ -1,10 +1,9 @@
 /**
- * What handlers with `since: 'now'` take: documents that came into their state, or were changed in it, after the handler was
- * there. A document does not say when that was, but a feed does: it is what has changed since a place.
+ * Lists documents for handlers with `since: 'now'`: those that entered their state, or changed in it, after the handler
+ * began. A document does not record that time, but the feed does: such documents changed after a checkpoint.
  *
- * All that changed before that place is left alone; of what changed after it those documents that wait are listed, by the server's own
- * filter. Once all of them are done, the place moves on, so that a list costs what has happened since, and not since the
- * beginning.
+ * Documents that changed before the checkpoint are left alone. The server's filter lists the waiting documents that
+ * changed after it. Once all of them are done, the checkpoint moves on. So a list costs only the changes since then.
  */
 import type { Database } from '../../couch/database.ts'
 import { SEQ_ZERO, type Seq } from '../../couch/documents.ts'
@@ -24,7 +23,9 @@ export interface OlderOptions {
   readonly signal: AbortSignal | undefined
 }
 
-/** Whether a document has not changed since the handler was there; undefined where no worker has had it yet. Throws `CouchError`. */
+/**
+ * Whether a document is unchanged since the handler began; undefined if no worker has had it yet. Throws `CouchError`.
+ */
 export async function isOlder(
   { database, control, signal }: OlderOptions,
   pair: TypeAndState,
@@ -37,24 +38,24 @@ export async function isOlder(
   return results.length === 0
 }
 
-/** The documents that wait and have changed since the place of their handler. Throws `CouchError`. */
+/** Lists the waiting documents that changed after their handler's checkpoint. Throws `CouchError`. */
 export type ListSince = (pair: TypeAndState, signal: AbortSignal) => AsyncGenerator<Listed[]>
 
-/** What waited when a list had come to `seq`: once none of it does, the place moves there. */
+/** Documents that waited when a list had reached `seq`. Once none of them waits, the checkpoint moves to `seq`. */
 interface Ahead {
   readonly seq: Seq
   readonly ids: ReadonlySet<string>
 }
 
-/** Of more that wait, the place does not move. */
+/** Maximum ids to remember: if more wait, the checkpoint does not move. */
 const MOST_IDS = 20_000
-/** A place is kept again when the next list would read so many changes more than it has to. */
+/** The checkpoint is stored again when the next list would reread this many changes. */
 const KEEP_EVERY = 1000
 
 export function createListSince(places: FeedPlaces, selectedChanges: SelectedChanges): ListSince {
   const aheadOf = new WeakMap<Place, Ahead>()
 
-  /** A list has come to `seq`, and has found these. */
+  /** Moves the checkpoint after a list that reached `seq` and found these ids. */
   function advance(place: Place, seq: Seq, ids: ReadonlySet<string>): void {
     const ahead = aheadOf.get(place)
     if (ids.size === 0) {
@@ -84,7 +85,7 @@ export function createListSince(places: FeedPlaces, selectedChanges: SelectedCha
   }
 }
 
-/** Marks of documents that do not wait, or are listed by the index. */
+/** Fields of documents that do not wait, or that the index lists. */
 const MARKS = ['handled', 'parked', 'claim', 'retry_at'] as const
 
 const waitingIn = ({ type, state }: TypeAndState): Selection => ({

@@ -15,7 +15,7 @@ import type { Telemetry } from '../telemetry.ts'
 import type { RowDispatcher } from './row-dispatcher.ts'
 import { DDOC_ID } from './pages.ts'
 
-/** Tells what changes after a checkpoint, for ever. */
+/** Yields the changes after a checkpoint, without end. */
 export type ReadFeed = (from: Checkpoint | undefined, signal: AbortSignal) => AsyncIterable<FeedEvent<Change>>
 
 export interface WatchOptions {
@@ -28,25 +28,25 @@ export interface WatchOptions {
   readonly random: Random
   readonly log: Logger
   readonly heartbeatMs?: number
-  /** Default: follows it, on a connection of its own. */
+  /** Default: follows the feed on a separate connection. */
   readonly read?: ReadFeed | undefined
-  /** Called before anything is read of a new database, or of an older copy that was put back. */
+  /** Called before a new database, or a restored older copy, is read. */
   readonly onReplaced: (signal: AbortSignal) => Promise<void>
-  /** Called before anything is read. */
+  /** Called before the feed is read. */
   readonly onStart: (signal: AbortSignal) => Promise<void>
-  /** Called when all that was there is read: at first, and after each restart. */
+  /** Called when the feed is read to its end: at first, and after each restart. */
   readonly onCaughtUp: () => void
-  /** Called when it begins again with what was there before. */
+  /** Called when the feed begins again from its start. */
   readonly onRestarted: () => void
-  /** Called before the checkpoint moves beyond a change of the design document. Throws `CouchError`. */
+  /** Called before the checkpoint passes a change of the design document. Throws `CouchError`. */
   readonly onDdoc: (rev: string, signal: AbortSignal) => Promise<void>
 }
 
 const SAVE_EVERY_MS = 5000
 
 /**
- * Reads the feed of one database into the dispatch, and keeps the checkpoint up to which everything is settled. A checkpoint is
- * written only when it has moved: an idle database is not written to.
+ * Reads the feed of one database into the dispatch, and stores the checkpoint up to which all rows are settled. It
+ * writes a checkpoint only if it has moved: an idle database gets no writes.
  */
 export class Watch {
   readonly #options: WatchOptions
@@ -74,15 +74,15 @@ export class Watch {
   get lag(): FeedLag {
     return this.#lag
   }
-  /** Whether everything that the feed had was read, and taken. */
+  /** Whether all rows of the feed were read and taken. */
   get atEnd(): boolean {
     return this.#atEnd
   }
-  /** Rows that were read and are not settled. */
+  /** Number of rows that were read and are not settled. */
   get unsettled(): number {
     return this.#progress.open
   }
-  /** Why the feed cannot be read now. */
+  /** Error that prevents reading the feed now. */
   get trouble(): CouchError | undefined {
     return this.#trouble
   }
@@ -91,7 +91,7 @@ export class Watch {
     return this.#caughtUp
   }
 
-  /** Until the signal aborts. */
+  /** Runs until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, checkpoints, read = this.#follow } = this.#options
     const from = await withRetries(() => checkpoints.load(signal), { clock, random, signal })
@@ -104,8 +104,8 @@ export class Watch {
   }
 
   /**
-   * Writes the checkpoint down, if it has moved, or if what is said of it is news. Not while the feed is broken: an older copy
-   * that was put back would look as if it had that checkpoint.
+   * Stores the checkpoint if it has moved or its `rest` has changed. Not while the feed is broken: a restored older
+   * copy would seem to have that checkpoint.
    */
   async saveCheckpoint(signal: AbortSignal, rest?: Rest): Promise<void> {
     const seq = this.#progress.mark ?? (rest && this.#from?.seq)
@@ -116,7 +116,7 @@ export class Watch {
       this.#saved = saved
     } catch (thrown) {
       if (!(thrown instanceof CouchError)) throw thrown
-      this.#options.log.debug({ err: thrown }, 'the checkpoint is not saved; a restart will read a little more again')
+      this.#options.log.debug({ err: thrown }, 'cannot save the checkpoint; a restart will read some changes again')
     }
   }
 
@@ -137,7 +137,7 @@ export class Watch {
     }
   }
 
-  /** Until it is read: a deploy for which documents wait must not be missed. */
+  /** Retries until the change is processed: documents may wait for this deploy, so it must not be missed. */
   async #takeDdoc({ rev }: Change, signal: AbortSignal): Promise<void> {
     const { clock, random, onDdoc } = this.#options
     const retryOf = ({ retry }: CouchError) => (retry === 'never' ? 'slowly' : retry)

@@ -1,4 +1,4 @@
-/** Handlers that are slower than what comes, and everybody else. */
+/** Handlers that are slower than the arriving documents, and their effect on other handlers. */
 import pino from 'pino'
 import { expect, test, vi } from 'vitest'
 import { viewOf } from '../../support/answers.ts'
@@ -39,11 +39,11 @@ async function expectAllDone(db: Database, count: number): Promise<void> {
   )
 }
 
-/** Few documents fit in, and the sweep does not come to help. */
+/** A small byte budget, and a resync too late to help. */
 const options = () => ({ byteBudget: createByteBudget(1_000_000), resyncMs: 3_600_000 })
 
 test.each(sample(['unsafe', 'safe'] as const, 2))(
-  'a %s handler that hangs holds up no other; what waited for it is found when it goes on',
+  'a %s handler that hangs delays no other, and its backlog is handled when it continues',
   async (mode) => {
     const db = await freshDb('backlog')
     await writeSlow(db, 0, 250)
@@ -74,7 +74,7 @@ test.each(sample(['unsafe', 'safe'] as const, 2))(
   },
 )
 
-test('documents that come while the handler catches up are handled too', async () => {
+test('documents that arrive while a handler catches up are handled, too', async () => {
   const db = await freshDb('backlog')
   await writeSlow(db, 0, 200)
   await startRig(
@@ -95,7 +95,7 @@ test('documents that come while the handler catches up are handled too', async (
   await expectAllDone(db, 400)
 })
 
-test('tries that are due find their way when their handler is behind', async () => {
+test('due retries are handled while their handler has a backlog', async () => {
   const db = await freshDb('backlog')
   await writeSlow(db, 0, 200)
   const failed = new Set<string>()
@@ -117,7 +117,7 @@ test('tries that are due find their way when their handler is behind', async () 
   await expectAllDone(db, 200)
 })
 
-test('says when no handler has ended for a minute; its byte budget is used up, and is quiet while they do', async () => {
+test('a warning is logged if no handler has ended for a minute and its byte budget is used up', async () => {
   const share = createByteBudget(100).share()
   while (share.tryEnter(10));
   const handler = () => Promise.resolve()

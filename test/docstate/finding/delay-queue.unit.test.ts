@@ -4,7 +4,7 @@ import { createManualClock } from '../../support/manual-clock.ts'
 
 const HORIZON_MS = 120_000
 
-/** What the queue has given out so far, each time's ids together. */
+/** Records the ids that the queue returns, one array per call. */
 function watch(queue: DelayQueue, signal: AbortSignal): string[][] {
   const given: string[][] = []
   const run = async () => {
@@ -21,7 +21,7 @@ function start() {
   return { clock, queue, given: watch(queue, stopping.signal), stop: () => stopping.abort(new Error('over')) }
 }
 
-test('gives each id when its time has come, earlier ones added later too', async () => {
+test('the queue returns each id when it is due, also an earlier id added later', async () => {
   const { clock, queue, given, stop } = start()
   queue.add('late', clock.now() + 10_000)
   await clock.advance(0)
@@ -36,17 +36,15 @@ test('gives each id when its time has come, earlier ones added later too', async
   stop()
 })
 
-test('an id is given once, at the earliest of its times, and not at all once forgotten', async () => {
+test('the queue returns an id once, at its earliest time', async () => {
   const { clock, queue, given, stop } = start()
   for (const seconds of [20, 5, 30]) queue.add('twice', clock.now() + seconds * 1000)
-  queue.add('forgotten', clock.now() + 1000)
-  queue.forget('forgotten')
   await clock.advance(60_000)
   expect(given).toEqual([['twice']])
   stop()
 })
 
-test('what lies beyond the horizon is left to the sweep', async () => {
+test('the queue ignores ids beyond the horizon, which the resync finds', async () => {
   const { clock, queue, given, stop } = start()
   queue.add('far', clock.now() + HORIZON_MS + 1)
   await clock.advance(HORIZON_MS * 2)

@@ -29,7 +29,7 @@ test('a document written before the start and one written after it are both hand
   expect(ran.sort()).toEqual(['after', 'before'])
 })
 
-test('a document written while no sidecar ran is handled by the next', async () => {
+test('a sidecar handles a document that was written while no sidecar ran', async () => {
   const db = await freshDb('missed')
   const ran: string[] = []
   const first = await startRig(db, invoice(ran))
@@ -42,7 +42,7 @@ test('a document written while no sidecar ran is handled by the next', async () 
   expect(ran).toEqual(['one', 'two'])
 })
 
-test('a chain of states is walked to its end', async () => {
+test('a document passes through a chain of states to its end', async () => {
   const db = await freshDb('missed')
   await startRig(db, (control) => {
     control.safe('photo', 'uploaded', (doc) => Promise.resolve({ ...doc, state: 'resized', steps: 1 }))
@@ -52,7 +52,7 @@ test('a chain of states is walked to its end', async () => {
   await eventually(async () => expect(await db.get('p')).toMatchObject({ state: 'listed', steps: 2 }))
 })
 
-test('a try that is due is made by the next sidecar, after the one that failed has gone', async () => {
+test('the next sidecar makes the due attempt of a sidecar that stopped', async () => {
   const db = await freshDb('missed')
   const failing = await startRig(db, (control) =>
     control.unsafe('order', 'paid', () => Promise.reject(new Error('the printer is on fire')), {
@@ -74,7 +74,7 @@ test('a try that is due is made by the next sidecar, after the one that failed h
   expect(attempts).toEqual([Number(docstateIn(before)!.attempts) + 1])
 })
 
-test('a document changed while its handler ran is looked at again afterwards', async () => {
+test('a document that changes while its handler runs is handled again', async () => {
   const db = await freshDb('missed')
   const [began, go] = [createLatch(), createLatch()]
   const seen: unknown[] = []
@@ -97,7 +97,7 @@ test('a document changed while its handler ran is looked at again afterwards', a
   expect(seen).toEqual(['first', 'second'])
 })
 
-test('a design document that is taken away is brought again, and whatever comes meanwhile is handled', async () => {
+test('a deleted design document is installed again, and documents written meanwhile are handled', async () => {
   const db = await freshDb('missed')
   const ran: string[] = []
   await startRig(db, invoice(ran), { prepare: () => installDocstate(db, {}), resyncMs: 1000 })
@@ -111,7 +111,7 @@ test('a design document that is taken away is brought again, and whatever comes 
   expect(ran).toEqual(['one', 'two'])
 })
 
-test('a database that is deleted and made again gets its design document again, and is served on', async () => {
+test('a deleted and recreated database gets its design document again, and its documents are handled', async () => {
   needs('database identity')
   const db = await freshDb('missed')
   const ran: string[] = []

@@ -1,4 +1,4 @@
-/** Pages of a view, of whose rows many have the same key: each row once, also on a server that knows no `startkey_docid`. */
+/** Pages of a view with many equal keys, also on a server that does not support `startkey_docid`. */
 import { expect, test } from 'vitest'
 import { pages, type Place } from '../../../sidecar/docstate/finding/pages.ts'
 import { freshDb } from '../../support/couchdb.ts'
@@ -7,7 +7,7 @@ import { installDocstate } from '../install.ts'
 const ids = (type: string, count: number) =>
   Array.from({ length: count }, (_, n) => `${type}-${String(n).padStart(3, '0')}`)
 
-test('each row comes once, in pages and after any of them', async () => {
+test('paging returns each row once, from the start and after any row', async () => {
   const db = await freshDb('pages')
   await installDocstate(db, {})
   const [orders, bills] = [ids('order', 90), ids('order-later', 30)]

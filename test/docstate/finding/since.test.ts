@@ -1,4 +1,4 @@
-/** Handlers that take only what comes after them. */
+/** Handlers with `since: 'now'`, which take only later documents. */
 import { expect, test } from 'vitest'
 import { createByteBudget } from '../../../sidecar/core/byte-budget.ts'
 import type { Database } from '../../../sidecar/couch/database.ts'
@@ -11,14 +11,14 @@ import { eventually } from '../../support/eventually.ts'
 import { createPrefix, make, startVisits } from '../../databases/rig.ts'
 import { createLatch, startRig, stateOf, type Rig } from '../rig.ts'
 
-/** Only events bring a visit, after the first look. */
+/** After the first listing of databases, only events start a visit. */
 const HARDLY = [600_000, 600_000] as const
 
 const order = (_id: string) => ({ _id, type: 'order', state: 'paid' })
 const orders = (count: number, prefix: string) =>
   Array.from({ length: count }, (_, n) => JSON.stringify(order(`${prefix}${n}`)))
 
-/** A database with documents, and a control database. CouchDB says in seconds when a database was made. */
+/** Creates a database with documents and a control database. CouchDB stores creation times in seconds. */
 async function withOlder(count: number) {
   const [db, control] = [await freshDb('since'), await freshDb('since-control')]
   await db.bulk(orders(count, 'old'))
@@ -28,7 +28,7 @@ async function withOlder(count: number) {
 
 const aSecond = () => new Promise((resolve) => setTimeout(resolve, 1100))
 
-/** Notes whom it takes. */
+/** Registers a handler that records the ids of its documents. */
 function invoices(taken: string[], options: HandlerOptions = {}, until?: Promise<void>) {
   return (control: Control) =>
     control.safe(
@@ -43,14 +43,14 @@ function invoices(taken: string[], options: HandlerOptions = {}, until?: Promise
     )
 }
 
-/** A document that comes once the feed is read is taken. */
+/** Puts a document once the feed is up to date, and waits until the handler takes it. */
 async function takes({ engine }: Rig, db: Database, taken: readonly string[], id: string) {
   await eventually(() => expect(engine.health().following).toBe(true))
   await db.put(order(id))
   await eventually(() => expect(taken).toContain(id))
 }
 
-test('what was there before is untouched, what comes and what changes is taken', async () => {
+test('the handler ignores older documents and takes new and changed documents', async () => {
   const { db, control } = await withOlder(700)
   const { _rev } = await db.get('old7')
   const taken: string[] = []
@@ -63,7 +63,7 @@ test('what was there before is untouched, what comes and what changes is taken',
   expect((await db.get('old7'))._rev).toBe(_rev)
 })
 
-test('what came while no worker was there is taken by the next, also one that has no checkpoint', async () => {
+test('a worker without a checkpoint takes documents that arrived while no worker ran', async () => {
   const { db, control } = await withOlder(20)
   const taken: string[] = []
   const rig = await startRig(db, invoices(taken), { control, worker: 'a' })
@@ -75,7 +75,7 @@ test('what came while no worker was there is taken by the next, also one that ha
   expect(taken.filter((id) => id.startsWith('old'))).toEqual([])
 })
 
-test('more than there is room for are all taken, and the older ones are not', async () => {
+test('the handler takes all new documents of a backlog and no older ones', async () => {
   const { db, control } = await withOlder(100)
   const [taken, go] = [[] as string[], createLatch()]
   const rig = await startRig(db, invoices(taken, { concurrency: 4 }, go.opened), {
@@ -90,7 +90,7 @@ test('more than there is room for are all taken, and the older ones are not', as
   expect(taken.filter((id) => id.startsWith('old'))).toEqual([])
 })
 
-test('of a database that is younger than the handler all is new', async () => {
+test('the handler takes all documents of a database created after the handler', async () => {
   needs('database identity')
   const { db: older, control } = await withOlder(1)
   const taken: string[] = []
@@ -104,7 +104,7 @@ test('of a database that is younger than the handler all is new', async () => {
   await eventually(() => expect(taken).toHaveLength(4))
 })
 
-test('the place moves on with what is done, so that lists stay short', async () => {
+test('the recorded start sequence advances with handled documents, so that lists stay short', async () => {
   const { db, control } = await withOlder(5)
   const taken: string[] = []
   const rig = await startRig(db, invoices(taken), { control, resyncMs: 300 })
@@ -121,7 +121,7 @@ test('the place moves on with what is done, so that lists stay short', async () 
   expect(await control.get(id)).toMatchObject({ first })
 })
 
-test('in a database that is visited now and then, new is what has come since the last visit', async () => {
+test('in a visited database, the handler takes documents written since the last visit', async () => {
   const prefix = createPrefix()
   const register = (control: Control) => control.safe('call', 'new', () => Promise.resolve())
   const before = startVisits(prefix, { lookAgainMs: HARDLY, register })
@@ -152,7 +152,7 @@ test('in a database that is visited now and then, new is what has come since the
   expect(await stateOf(db!, 'old7')).toBe('paid')
 })
 
-test('a database that is made again under its name is new', async () => {
+test('the handler takes all documents of a recreated database', async () => {
   needs('database identity')
   const control = await freshDb('since-control')
   const db = createTestCouch().db(uniqueName('since'))

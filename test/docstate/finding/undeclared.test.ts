@@ -1,4 +1,4 @@
-/** Documents in states that their machine does not declare: a renamed state, or one that an admin mistyped. */
+/** Documents in states that their machine does not declare, such as renamed or misspelt states. */
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import type { Machines } from '../../../ddocs/machine.ts'
@@ -10,7 +10,7 @@ import { startRig } from '../rig.ts'
 const machines: Machines = { order: { payed: { mode: 'safe', next: { invoiced: 'sidecar' } }, invoiced: {} } }
 const invoice = (control: Control) => control.safe('order', 'payed', async (order) => ({ ...order, state: 'invoiced' }))
 
-test('are counted by the list, and warned of once; those of no machine are not', async () => {
+test('the resync counts documents in undeclared states and warns once, unless the type has no machine', async () => {
   const db = await freshDb('undeclared')
   for (const _id of ['a', 'b']) await db.put({ _id, type: 'order', state: 'paid' })
   await db.put({ _id: 'c', type: 'photo', state: 'paid' })
