@@ -1,12 +1,15 @@
-/** Draws what happened lately, by uPlot; without it the table beside says the same. */
+/** Draws the recent activity with uPlot. The table beside the graphs holds the same numbers. */
 const EVERY_MS = 10_000
-/** Each line by the name of its numbers, and the colour of the style sheet. */
+/** The lines of each graph: the key of their values, and a colour of the style sheet. */
 const GRAPHS = [
-  { title: 'Handled and failed, a second', lines: { done: '--good', failed: '--bad' } },
-  { title: 'A run takes, ms', lines: { run: '--text' } },
-  { title: 'Waiting', lines: { waiting: '--text' } },
+  { title: 'Handled and failed, per second', lines: { done: '--good', failed: '--bad' } },
+  { title: 'From read to handler, ms', lines: { wait: '--text' } },
+  { title: 'Handler run time, ms', lines: { run: '--text' } },
+  { title: 'Documents waiting', lines: { waiting: '--text' } },
   { title: 'Feeds behind, s', lines: { behind: '--bad' } },
 ]
+/** Values that are missing while no handler runs. */
+const MEANS = ['run', 'wait']
 const SPANS = { hour: 'Last hour', day: 'Last day' }
 let span = 'hour'
 /** @type {uPlot[]} */
@@ -55,13 +58,16 @@ function draw(place, data) {
       legend: { show: false },
       cursor: { show: false },
       scales: { y: { range: (_plot, _least, most) => [0, Math.max(most * 1.1, 1)] } },
-      axes: [axis, { ...axis, size: 44 }],
+      axes: [
+        { ...axis, values: '{HH}:{mm}' },
+        { ...axis, size: 44 },
+      ],
       series: [
         {},
         ...Object.entries(lines).map(([name, variable]) => ({
           stroke: colour(variable),
           width: 2,
-          points: { show: name === 'run', size: 4 }, // no line where nothing has run
+          points: { show: MEANS.includes(name), size: 4 },
           spanGaps: true,
         })),
       ],

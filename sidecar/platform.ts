@@ -13,6 +13,7 @@ import { createCredentialsCheck, type CredentialsCheck } from './couch/credentia
 import { createSharedSurvey, type Survey } from './couch/survey.ts'
 import { createSessions } from './couch/session.ts'
 import type { LoadedHandlers } from './docstate/handlers.ts'
+import { RecentFailures } from './docstate/recent-failures.ts'
 import { startEmbeddedCouch, startMailCatcher, type MailCatcher } from './embedded/start.ts'
 import { createEvents, type Events } from './events/channels.ts'
 import { adminOnly, createAuthenticators, type Authenticate } from './http/authenticate.ts'
@@ -59,7 +60,9 @@ export interface Platform extends PlatformOptions {
   /** Limits requests that write or hold documents, so that short requests find a free connection. */
   readonly turns: Semaphore
   readonly events: Events
-  /** Undefined where the process has no tracer. */
+  /** Stacks of failed handlers, for the operator's page. */
+  readonly recentFailures: RecentFailures
+  /** Undefined if the process has no tracer. */
   readonly tracing: Tracing | undefined
   readonly live: LiveSettings
   /** Whether the sidecar writes database events. Without them, features survey all databases more often. */
@@ -123,7 +126,7 @@ export async function startPlatform(
   const couch = connect(url, config, clock, acquire)
   const catcher = config.smtpUrl === undefined ? acquire(await startMailCatcher({ log, signal })) : undefined
   const smtpUrl = config.smtpUrl ?? catcher!.smtpUrl
-  const mailer = acquire(createMailer({ smtpUrl, from: config.mailFrom, events, log }))
+  const mailer = acquire(createMailer({ smtpUrl, from: config.mailFrom, events, clock, log }))
   const credentialsCheck = createCredentialsCheck({ couch: couch.answers, clock, log })
   await credentialsCheck.untilAccepted(signal)
 
@@ -162,6 +165,7 @@ export async function startPlatform(
     survey: createSharedSurvey({ couch: couch.work, clock, signal }),
     alignedTo: clock.ticks() - random() * 60_000, // random: sidecars that start together are not due together
     byteBudget: createByteBudget(config.memoryBytes),
+    recentFailures: new RecentFailures(clock),
     turns: new Semaphore(() => mostTurns(config)),
     hasDatabaseEvents: () => live.of('global_changes').update_db,
     worker: { registry, role: ROLE, self: config.name, payload },

@@ -12,7 +12,7 @@ import { up, welcome } from './http/up.ts'
 import { historyFeature } from './history/history-feature.ts'
 import { inboxFeature } from './inbox/inbox-feature.ts'
 import { indexesFeature } from './indexes/indexes-feature.ts'
-import { mailMetrics } from './mail/mail-metrics.ts'
+import { mailFeature } from './mail/mail-feature.ts'
 import { metricsOf } from './metrics/metric.ts'
 import { metricsRoute } from './metrics/metrics-route.ts'
 import { buildMetrics, processMetrics } from './metrics/process-metrics.ts'
@@ -23,21 +23,21 @@ import type { WorkerOptions } from './workers/worker-documents.ts'
 import { workersFeature } from './workers/workers-feature.ts'
 
 export interface SidecarOptions extends PlatformOptions {
-  /** Called once, when everything that can be reached from outside listens. */
+  /** Called once, when all ports that clients use are bound. */
   readonly onListening?: (addresses: Addresses) => void
 }
 
-/** What runs where. */
+/** Addresses of the running parts. */
 export interface Addresses {
-  /** The sidecar's HTTP. */
+  /** URL of the sidecar's HTTP. */
   readonly sidecar: string
-  /** The URL of the embedded server holds its credentials: its password is random. */
+  /** The URL of the embedded server contains its random password. */
   readonly couch: { readonly url: string; readonly embedded: boolean }
-  /** The embedded mail catcher; `page` shows its mails. */
+  /** The embedded mail catcher; `page` is the URL of the page with its mails. */
   readonly mail: { readonly smtpUrl: string; readonly page: string | undefined } | undefined
 }
 
-/** Every feature. To add one: a folder, and a line here. */
+/** All features. To add one: a folder, and a line here. */
 const FEATURES: readonly ((platform: Platform) => Feature)[] = [
   ...[databasesFeature, accountsFeature, devicesFeature, inboxFeature],
   ...[
@@ -47,13 +47,14 @@ const FEATURES: readonly ((platform: Platform) => Feature)[] = [
     historyFeature,
     eventsFeature,
     workersFeature,
+    mailFeature,
     mailboxFeature,
   ],
 ]
 
 /**
- * The composition root: starts what the features share, makes the features, and runs them until the signal aborts. Then
- * they stop together (feeds, handlers, saves), and what they share is closed in the order opposite to its start.
+ * The composition root. Starts the shared services, creates the features, and runs them until the signal aborts. Then
+ * the features stop together (feeds, handlers, saves), and the services close in reverse order of their start.
  */
 export async function runSidecar(options: SidecarOptions, signal: AbortSignal): Promise<void> {
   await withAcquired(async (acquire) => {
@@ -74,20 +75,20 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
   })
 }
 
-/** What keeps this worker from its work. */
+/** Current problems of this worker. */
 function problemsOf({ credentialsCheck }: Platform, features: readonly Feature[]): readonly string[] {
   const refusal = credentialsCheck.refusal === undefined ? [] : ['CouchDB refuses the sidecar, see its log']
   return [...refusal, ...features.flatMap((feature) => feature.problems?.() ?? [])]
 }
 
 function serve(
-  { http, authenticate, mailer, version, log }: Platform,
+  { http, authenticate, version, log }: Platform,
   features: readonly Feature[],
   problems: () => readonly string[],
 ) {
   const metrics = [
     ...features.flatMap((feature) => feature.metrics ?? []),
-    ...[metricsOf(mailMetrics, mailer.counts), metricsOf(buildMetrics, version), metricsOf(processMetrics, undefined)],
+    ...[metricsOf(buildMetrics, version), metricsOf(processMetrics, undefined)],
   ]
   const own = [up({ problems }), metricsRoute({ authenticate, metrics })]
   const routes = [...own, ...features.flatMap((feature) => feature.routes ?? []), welcome()]

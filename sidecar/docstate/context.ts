@@ -68,8 +68,13 @@ export function createRun(options: ContextOptions, attempt: Attempt): Run {
       return (log ??= options.log.child({ doc: attempt.id, type, state }))
     },
     get mail() {
-      const { key, signal } = context
-      return (mail ??= options.mailer.forEntry({ key, done: attempt.done, signal }))
+      const { key, signal, database } = context
+      return (mail ??= options.mailer.forEntry({
+        document: { database, id: attempt.id },
+        key,
+        done: attempt.done,
+        signal,
+      }))
     },
     workers: options.workers,
     events: options.events,

@@ -17,34 +17,37 @@ import type { Place } from './finding/feed-places.ts'
 import type { ReadFeed } from './finding/watch.ts'
 import type { MailBinding } from './mail.ts'
 import type { Quarantine } from './quarantine.ts'
+import type { RecentFailures } from './recent-failures.ts'
 import type { Waits } from './waits.ts'
 
 export interface EngineOptions {
   readonly database: Database
   readonly table: DispatchTable
   readonly mailer: MailBinding
-  /** For handlers, as `ctx.workers`. */
+  /** `ctx.workers` of the handlers. */
   readonly workers: Registry
-  /** Where what happens is told; for handlers, as `ctx.events`. */
+  /** Channels for the engine's events; `ctx.events` of the handlers. */
   readonly events: Events
-  /** Makes spans of what happens to documents. Default none. */
+  /** Creates spans for the work on documents. Default: none. */
   readonly tracing?: Tracing | undefined
-  /** Name of this worker, as it stands in claims. */
+  /** Name of this worker in claims. */
   readonly worker: string
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-  /** This worker's partition of the documents. Default everything. */
+  /** This worker's partition of the documents. Default: all documents. */
   readonly partition?: Partition
-  /** Added to; those who share it are counted together, in `health()` too. Default one of its own. */
+  /** Counters that the engine increments; engines that share them have common totals in `health()`. Default: own. */
   readonly counts?: Counters
-  /** For documents in flight; one for all engines of a process. Default 12 MB of its own. */
+  /** Budget for documents under way; one for all engines of a process. Default: 12 MB of its own. */
   readonly byteBudget?: ByteBudget
-  /** For writing, and for asking about what is held; shared by all engines of a process. Default two of its own. */
+  /** Permits for writes and for reads of held documents; shared by all engines of a process. Default: 2 of its own. */
   readonly turns?: Semaphore
-  /** For what processes die of; shared by all engines of a process. Default one of its own. */
+  /** Isolates documents that crash processes; shared by all engines of a process. Default: one of its own. */
   readonly quarantine?: Quarantine
-  /** Of the handlers; shared by all engines of a process. Default its own, with this database as the control database. */
+  /** Keeps the stacks of failures; shared by all engines of a process. Default: none are kept. */
+  readonly recentFailures?: RecentFailures
+  /** Limits of the handlers; shared by all engines of a process. Default: own, with this database as `control`. */
   readonly limits?: HandlerLimits
   /** The control database: stores what all workers share about a handler. Default: this database. */
   readonly control?: Database

@@ -1,4 +1,4 @@
-/** A message as a handler gives it. Addresses and subject are refused if they hold a line break. */
+/** A message from a handler. Addresses and subject are refused if they contain a line break. */
 export interface Message {
   readonly to: string
   readonly subject: string
@@ -6,31 +6,33 @@ export interface Message {
   readonly html?: string
 }
 
-/** `ctx.mail`: bound to the entry, so that the Message-ID is the same on every try. */
+/** `ctx.mail`: bound to the entry, so that the Message-ID is the same in every attempt. */
 export interface Mail {
   /**
-   * Resolves when the server has accepted the message (or had accepted it on an earlier try of this entry).
-   * Throws `Reject` where it never will (a 5xx answer, a malformed address); anything else thrown is worth another try.
+   * Resolves when the server has accepted the message, now or in an earlier attempt of this entry. Throws `Reject` if
+   * the server never will (a 5xx answer, a malformed address). Any other error is worth a retry.
    */
   send(message: Message): Promise<void>
 }
 
 export interface MailEntry {
-  /** Stable over the tries of one entry. */
+  /** The document whose handler sends. */
+  readonly document: { readonly database: string; readonly id: string }
+  /** The same in all attempts of one entry. */
   readonly key: string
-  /** Message-IDs that the server had accepted on earlier tries. */
+  /** Message-IDs that the server accepted in earlier attempts. */
   readonly done: readonly string[]
-  /** Ends the waiting for a connection; a message that is being handed over gets its answer. */
+  /** Ends the wait for a connection. A message that is being sent still gets its answer. */
   readonly signal: AbortSignal
 }
 
-/** `ctx.mail`, with what the engine has to remember. */
+/** `ctx.mail`, with the results that the engine records. */
 export interface EntryMail extends Mail {
-  /** Message-IDs accepted so far, on earlier tries and on this one. */
+  /** Message-IDs accepted so far, in earlier attempts and in this one. */
   readonly done: readonly string[]
 }
 
-/** Where the engine gets an entry's mail from. */
+/** Gives the engine the mail of an entry. */
 export interface MailBinding {
   forEntry(entry: MailEntry): EntryMail
 }

@@ -6,57 +6,60 @@ import type { Failure } from '../core/errors.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { docstateOf } from './classify.ts'
 import { failedTries, failingSince, type Attempt } from './attempt.ts'
+import type { RecentFailures } from './recent-failures.ts'
 import type { Outcome } from './types.ts'
 
 export interface OutcomeLogOptions {
   readonly database: string
+  /** Receives each failure that has a stack. */
+  readonly recentFailures?: RecentFailures | undefined
   readonly clock: Clock
   readonly log: Logger
-  /** The last chance to tell what was gathered. */
+  /** On abort, gathered failures are logged at once. */
   readonly signal: AbortSignal
 }
 
-/** Tells, in the log, what came of a run, as it is written in the attempt's document. */
-export type TellOutcome = (attempt: Attempt, outcome: Outcome) => void
+/** Logs the outcome of a run, as written in the attempt's document. */
+export type LogOutcome = (attempt: Attempt, outcome: Outcome) => void
 
-/** In this time so many equal failures are logged one by one, and the number of the others. */
+/** Equal failures within `GATHER_MS` that are logged one by one; further ones are counted. */
 const FEW = 5
 const GATHER_MS = 60_000
-/** Characters of a reason: failures with different ones, as with an `_id` in them, are not equal. */
+/** Compared characters of a reason. Failures with different reasons, for example with an `_id`, are not equal. */
 const MAX_KEY = 200
-/** Beyond so many different failures in that time, the rest are counted together. */
+/** Maximum different failures within `GATHER_MS`; further ones are counted together. */
 const MOST_KINDS = 100
 const OTHERS = 'others'
 
 /**
- * One line for each document that was handled, at `info`; for each try that failed which it was and when the next comes; another
- * for the last. A server that is away fails every document alike, so that most of those are only counted.
+ * Logs each handled document at `info`. Each failed attempt is logged with its number and the time of the next, the
+ * last one separately. Most equal failures are only counted: if a server is down, every document fails alike.
  */
-export function createOutcomeLog({ database, clock, log, signal }: OutcomeLogOptions): TellOutcome {
-  const gathered = new Map<string, { readonly about: object; told: number; more: number }>()
+export function createOutcomeLog({ database, recentFailures, clock, log, signal }: OutcomeLogOptions): LogOutcome {
+  const gathered = new Map<string, { readonly about: object; logged: number; more: number }>()
 
-  /** True if it is one of the first of its kind; the others are counted, and told of later. */
-  function isToBeTold(about: object, { code, reason }: Failure): boolean {
+  /** True for the first failures of a kind; further ones are counted, and their number is logged later. */
+  function isToBeLogged(about: object, { code, reason }: Failure): boolean {
     const own = JSON.stringify([about, code, cut(reason, MAX_KEY)])
     const isOneTooMany = !gathered.has(own) && gathered.size >= MOST_KINDS
     const key = isOneTooMany ? OTHERS : own
     const alike = gathered.get(key)
     if (!alike) {
-      const fresh = { about: isOneTooMany ? {} : { ...about, code, reason }, told: 1, more: 0 }
+      const fresh = { about: isOneTooMany ? {} : { ...about, code, reason }, logged: 1, more: 0 }
       gathered.set(key, fresh)
-      const tell = () => {
+      const logRest = () => {
         gathered.delete(key)
         if (fresh.more > 0) log.warn({ ...fresh.about, documents: fresh.more }, 'more documents failed')
       }
-      clock.sleep(GATHER_MS, signal).then(tell, tell)
+      clock.sleep(GATHER_MS, signal).then(logRest, logRest)
       return true
     }
-    if (alike.told < FEW) return (alike.told += 1) > 0
+    if (alike.logged < FEW) return (alike.logged += 1) > 0
     alike.more += 1
     return false
   }
 
-  /** How long ago the first try failed, from a minute on. */
+  /** Time since the first failed attempt, as text; empty below one minute. */
   function lastedFor(doc: StoredDoc): string {
     const since = failingSince(docstateOf(doc))
     const minutes = since === undefined ? 0 : Math.round((clock.now() - Date.parse(since)) / 60_000)
@@ -64,16 +67,17 @@ export function createOutcomeLog({ database, clock, log, signal }: OutcomeLogOpt
     return minutes < 120 ? ` in ${minutes} min` : ` in ${Math.round(minutes / 60)} h`
   }
 
-  function tellFailed(attempt: Attempt, outcome: Outcome & { kind: 'failed' | 'rejected' }): void {
+  function logFailed(attempt: Attempt, outcome: Outcome & { kind: 'failed' | 'rejected' }): void {
     const { type, state, options } = attempt.registration
     const { code, reason } = outcome.failure
     const docstate = docstateOf(attempt.doc)
     const tries = failedTries(docstate)
-    const stack =
-      'stack' in outcome && outcome.stack !== undefined ? { err: { message: reason, stack: outcome.stack } } : {}
-    const line = { doc: attempt.id, type, state, code, reason, ...stack }
+    const stack = 'stack' in outcome ? outcome.stack : undefined
+    if (stack !== undefined) recentFailures?.add({ database, id: attempt.id, type, state, code, stack })
+    const err = stack === undefined ? {} : { err: { message: reason, stack } }
+    const line = { doc: attempt.id, type, state, code, reason, ...err }
     if (docstate?.retry_at !== undefined) {
-      if (!isToBeTold({ type, state, outcome: 'failed' }, outcome.failure)) return
+      if (!isToBeLogged({ type, state, outcome: 'failed' }, outcome.failure)) return
       const of = options.attempts === Number.MAX_SAFE_INTEGER ? '' : ` of ${options.attempts}`
       log.warn(
         { ...line, try: tries, retry_at: docstate.retry_at },
@@ -81,7 +85,7 @@ export function createOutcomeLog({ database, clock, log, signal }: OutcomeLogOpt
       )
       return
     }
-    if (!isToBeTold({ type, state, outcome: 'error' }, outcome.failure)) return
+    if (!isToBeLogged({ type, state, outcome: 'error' }, outcome.failure)) return
     const retry = retryCommand(database, attempt.id)
     const what = tries === 1 ? '1 try' : `${tries} tries`
     if (outcome.kind === 'rejected')
@@ -89,7 +93,7 @@ export function createOutcomeLog({ database, clock, log, signal }: OutcomeLogOpt
     else log.error({ ...line, retry }, `gave up after ${what}${lastedFor(attempt.doc)}; retry with: ${retry}`)
   }
 
-  function tellDone({ id, doc, registration: { type, state } }: Attempt): void {
+  function logDone({ id, doc, registration: { type, state } }: Attempt): void {
     const { failed_in: failedIn, parked } = docstateOf(doc) ?? {}
     const line = { doc: id, type, state, next: doc.state }
     if (failedIn === undefined && !parked) return log.info(line, 'handled')
@@ -102,10 +106,10 @@ export function createOutcomeLog({ database, clock, log, signal }: OutcomeLogOpt
     switch (outcome.kind) {
       case 'next':
       case 'nothing':
-        return tellDone(attempt)
+        return logDone(attempt)
       case 'failed':
       case 'rejected':
-        return tellFailed(attempt, outcome)
+        return logFailed(attempt, outcome)
       case 'stopped':
         return log.warn({ doc: attempt.id, type, state }, 'the sidecar stopped before the handler finished')
       case 'claim-lost':
@@ -114,7 +118,7 @@ export function createOutcomeLog({ database, clock, log, signal }: OutcomeLogOpt
   }
 }
 
-/** What brings a document back, to be copied into a shell: its `_id` may be a stranger's, with spaces, quotes or `;`. */
+/** The command that retries a document, quoted for a shell: a client's `_id` may have spaces, quotes or `;`. */
 export function retryCommand(database: string, id: string): string {
   const args = [database, id].map(shellWord)
   return ['couchdb-sidecar retry', ...(id.startsWith('-') ? ['--'] : []), ...args].join(' ')

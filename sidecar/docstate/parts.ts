@@ -88,9 +88,10 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
       ...{ database, writer, writeDoc, mailer, workers, events, telemetry, machines, clock, signal, log },
     }),
   )
-  const tell = createOutcomeLog({ database: database.name, clock, log, signal })
+  const { recentFailures } = options
+  const logOutcome = createOutcomeLog({ database: database.name, recentFailures, clock, log, signal })
   const saveOutcome = traces.save(
-    createSaveOutcome({ writeDoc, claims, machines, telemetry, tell, clock, random, log }),
+    createSaveOutcome({ writeDoc, claims, machines, telemetry, logOutcome, clock, random, log }),
   )
   const lookAgain = (id: string) => dispatch.lookAgain(id)
   const queueOf = createHandlerQueues(byteBudget, lookAgain, (registration, keys) =>

@@ -115,7 +115,16 @@ export async function run<M extends Machines>(
   })
   const claims = { drop: () => undefined } as unknown as Claims
   const saveOutcome = createSaveOutcome({
-    ...{ writeDoc: parts.writeDoc, claims, machines, telemetry, clock, random: () => 0, log, tell: () => undefined },
+    ...{
+      writeDoc: parts.writeDoc,
+      claims,
+      machines,
+      telemetry,
+      clock,
+      random: () => 0,
+      log,
+      logOutcome: () => undefined,
+    },
   })
 
   const outcome = await execute(attempt)

@@ -8,7 +8,7 @@ import type { Claims } from './claims/claims.ts'
 import { errored, failed, parked, saved, uponNow } from './outcome-documents.ts'
 import type { Attempt, AttemptEnd } from './attempt.ts'
 import type { Telemetry } from './telemetry.ts'
-import type { TellOutcome } from './outcome-log.ts'
+import type { LogOutcome } from './outcome-log.ts'
 import type { WriteDoc, WriteResult } from './write-doc.ts'
 import type { Outcome } from './types.ts'
 
@@ -17,7 +17,7 @@ export interface SaveOutcomeOptions {
   readonly claims: Claims
   readonly machines: Machines
   readonly telemetry: Telemetry
-  readonly tell: TellOutcome
+  readonly logOutcome: LogOutcome
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -33,7 +33,7 @@ export function createSaveOutcome({
   claims,
   machines,
   telemetry,
-  tell,
+  logOutcome,
   clock,
   random,
   log,
@@ -87,8 +87,8 @@ export function createSaveOutcome({
     if (written?.kind === 'stored' || written?.kind === 'accepted') {
       attempt.saved = true
       telemetry.written(attempt)
-      tell(attempt, outcome)
-    } else if (outcome.kind === 'stopped') tell(attempt, outcome)
+      logOutcome(attempt, outcome)
+    } else if (outcome.kind === 'stopped') logOutcome(attempt, outcome)
     if (written?.kind === 'refused')
       log.error({ ...ids, ...written.failure }, 'CouchDB refuses every record of the outcome')
     else if (outcome.kind === 'claim-lost' || (written?.kind === 'lost' && mode === 'unsafe')) {

@@ -1,8 +1,8 @@
 import { domainToASCII, domainToUnicode } from 'node:url'
 
 /**
- * What an address may be: one mailbox, without comments, quotes, lists or groups, so that no parser on the way can
- * read two recipients or a header out of it. Letters of all scripts are fine.
+ * Pattern of an address: one mailbox, without comments, quotes, lists or groups. So no parser on the way can read two
+ * recipients or a header from an address. Letters of all scripts are allowed.
  */
 const LOCAL = String.raw`[^\s@<>()[\]\\,;:"\p{C}]{1,64}`
 const DOMAIN = String.raw`[\p{L}\p{N}](?:[\p{L}\p{M}\p{N}.-]{0,251}[\p{L}\p{M}\p{N}])?`
@@ -23,10 +23,10 @@ export function parseSender(text: string): Sender | undefined {
 
 export const domainOf = (address: string): string => address.slice(address.lastIndexOf('@') + 1)
 
-/** As mail servers know it: the domain in ASCII, `ann@xn--mnchen-3ya.de`. */
+/** The address for mail servers, with the domain in ASCII: `ann@xn--mnchen-3ya.de`. */
 export const wireAddress = (address: string): string => withDomain(address, domainToASCII)
 
-/** As people know it: the domain in its own letters, `ann@münchen.de`, however it was written. */
+/** The address for people, with the domain in its own letters: `ann@münchen.de`, however it was written. */
 export const readableAddress = (address: string): string =>
   withDomain(address, (domain) => {
     const ascii = domainToASCII(domain)
@@ -34,7 +34,7 @@ export const readableAddress = (address: string): string =>
     return domainToASCII(readable) === ascii ? readable : ascii
   })
 
-/** What is no address, or has no such domain, stays as it is: node would read more out of it than a domain. */
+/** Changes an international domain. Any other text stays as it is: node would read more from it than a domain. */
 function withDomain(address: string, change: (domain: string) => string): string {
   const domain = domainOf(address)
   if (!isAddress(address) || !INTERNATIONAL.test(domain)) return address

@@ -1,6 +1,6 @@
 /**
- * The built-in texts of the confirmation mail, in the form in which a user's folder may replace them. The code that
- * the device shows is never in a mail: it is what proves that the reader of the mail has the device in hand.
+ * The built-in texts of the confirmation mail, in the form in which a user's folder may replace them. No mail has the
+ * code that the device shows: that code proves that the reader of the mail has the device in hand.
  */
 export const confirmTexts = {
   'confirm.subject.txt': 'Confirm your device',
@@ -60,8 +60,8 @@ If it was not you, ignore this mail: nothing happens without the code.
 } as const
 
 /**
- * The built-in texts of the mail to a member who is invited to a channel and has no device yet. It has no link: where the
- * app is to be had, only yours can tell.
+ * The built-in texts of the mail to a member who is invited to a channel and has no device yet. The mail has no link:
+ * only your own text can say where to get the app.
  */
 export const inviteTexts = {
   'invite.subject.txt': 'You are invited to a channel',

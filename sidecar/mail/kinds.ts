@@ -1,19 +1,19 @@
 import { confirmTexts, inviteTexts } from './built-in-texts.ts'
 
-/** What a template of a kind may use: `{{name}}` and so on. */
+/** Values that the templates of each kind may use: `{{name}}` and so on. */
 export interface MailValues {
   readonly confirm: {
-    /** What the device calls itself. */
+    /** Name of the device, which the device has chosen. */
     readonly name: string
-    /** The address of the confirm page. */
+    /** URL of the confirm page. */
     readonly link: string
-    /** In words: `24 hours`. */
+    /** Lifetime of the link in words: `24 hours`. */
     readonly expires_in: string
     /** The address that the mail goes to. */
     readonly owner: string
   }
   readonly invite: {
-    /** Who invites. */
+    /** The address of the user who invites. */
     readonly owner: string
     /** The address that the mail goes to. */
     readonly member: string
@@ -24,14 +24,14 @@ export interface MailValues {
 
 export type MailKind = keyof MailValues
 
-/** The mails: their built-in texts, which values are in them, and which must be. */
+/** The kinds of mails: their built-in texts, the values that they may use, and the value that they must use. */
 export const kinds: {
   readonly [K in MailKind]: {
     readonly texts: Readonly<Record<string, string>>
     readonly values: readonly (keyof MailValues[K])[]
-    /** Those that strangers have written. They are in no subject: that is read first, and with the least doubt. */
+    /** Values that strangers write. No subject has them: readers see the subject first, and doubt it least. */
     readonly strangers: readonly (keyof MailValues[K])[]
-    /** Without it the mail would be of no use. */
+    /** A value that the text must have: without it the mail is useless. */
     readonly needs?: keyof MailValues[K]
   }
 } = {

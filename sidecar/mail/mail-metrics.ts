@@ -1,5 +1,5 @@
 import { counter, defineMetrics, one } from '../metrics/metric.ts'
-import type { MailFailure } from './failure.ts'
+import { withoutOthers, type MailFailure } from './failure.ts'
 
 const MAILER = 'mail/mailer.ts'
 
@@ -8,7 +8,7 @@ export const mailMetrics = defineMetrics({
   prefix: 'couchdb_sidecar_mails_',
   metrics: {
     sent_total: counter('mails', 'Mails that the mail server has accepted.', MAILER),
-    failed_total: counter('tries', 'Attempts to send a mail that failed.', MAILER, { code: 'of what went wrong' }),
+    failed_total: counter('tries', 'Failed attempts to send a mail.', MAILER, { code: 'code of the failure' }),
   },
   read: ({ sent, failed }: MailCounts) => ({
     sent_total: one(sent),
@@ -16,11 +16,11 @@ export const mailMetrics = defineMetrics({
   }),
 })
 
-/** Of mails, as plain numbers. */
+/** Counters of mails. */
 export interface MailCounts {
-  /** That the mail server has taken. */
+  /** Mails that the mail server has accepted. */
   sent: number
-  /** Tries that failed. */
+  /** Failed attempts, by code. */
   readonly failed: Record<MailFailure, number>
 }
 
@@ -32,8 +32,13 @@ export const noMails = (): MailCounts => ({
   },
 })
 
-/** Not what has ended the try from outside, which says nothing of the mail. */
-export function countFailure({ failed }: MailCounts, thrown: unknown): void {
-  const code = (thrown as { readonly code?: MailFailure } | undefined)?.code
-  if (code !== undefined && Object.hasOwn(failed, code)) failed[code] += 1
+/** Counts a failed attempt, and returns its code and reason. Undefined if the attempt was stopped from outside. */
+export function countFailure(
+  { failed }: MailCounts,
+  thrown: unknown,
+): { readonly code: MailFailure; readonly reason: string } | undefined {
+  const { code, message = '' } = Object(thrown) as { readonly code?: MailFailure; readonly message?: string }
+  if (code === undefined || !Object.hasOwn(failed, code)) return undefined
+  failed[code] += 1
+  return { code, reason: withoutOthers(message, '') }
 }

@@ -1,16 +1,18 @@
 /**
- * Sends mail for handlers. A message belongs to an entry of a document into a state and is known by its Message-ID,
- * made from the entry's key and the number of the message within it: the same on every try, so that one that was seen
- * to be accepted is not sent again, and one that was perhaps accepted can be recognised by a receiver that gets it twice.
+ * Sends mail for handlers. A message belongs to an entry of a document into a state. Its Message-ID is made from the
+ * entry's key and the message's number in the entry: it is the same on every try. A message whose acceptance was seen
+ * is not sent again. If the acceptance is unknown, a receiver can recognise the second copy.
  */
 import { domainToASCII } from 'node:url'
 import type { Logger } from 'pino'
+import type { Clock } from '../core/clock.ts'
 import { ConfigError, Reject } from '../core/errors.ts'
 import type { Events } from '../events/channels.ts'
 import type { MailBinding, Message } from '../docstate/mail.ts'
 import { domainOf, parseSender, wireAddress, isAddress } from './address.ts'
 import { countFailure, noMails, type MailCounts } from './mail-metrics.ts'
 import { MailError, withoutOthers, type DeliveryError } from './failure.ts'
+import { RecentMails } from './recent-mails.ts'
 import { createTransport, defaultTimes, type MailTimes } from './transport.ts'
 import { createHash } from 'node:crypto'
 
@@ -21,23 +23,28 @@ export interface MailerOptions {
   readonly from: string
   readonly log: Logger
   readonly events: Events
+  readonly clock: Pick<Clock, 'now'>
   readonly times?: Partial<MailTimes>
 }
 
 export interface Mailer extends MailBinding {
   readonly counts: MailCounts
-  /** Ends every connection. Messages under way fail; resolves when they have. */
+  readonly recent: RecentMails
+  /** Host and port of the mail server. */
+  readonly server: string
+  /** Closes every connection. Messages in transfer fail; resolves after that. */
   close(): Promise<void>
 }
 
 /** @throws ConfigError if `from` is no address */
-export function createMailer({ smtpUrl, from, log, events, times }: MailerOptions): Mailer {
+export function createMailer({ smtpUrl, from, log, events, clock, times }: MailerOptions): Mailer {
   const sender = parseSender(from)
   if (!sender) throw new ConfigError([`SIDECAR_MAIL_FROM: expected an address, got "${from}"`])
   const domain = domainToASCII(domainOf(sender.address)) || 'localhost'
   const transport = createTransport(smtpUrl, { ...defaultTimes, ...times })
   const underWay = new Set<Promise<string>>()
   const counts = noMails()
+  const recent = new RecentMails(clock)
 
   async function deliver(message: Message, messageId: string, signal: AbortSignal): Promise<void> {
     const { to, subject, text, html } = message
@@ -82,7 +89,9 @@ export function createMailer({ smtpUrl, from, log, events, times }: MailerOption
 
   return {
     counts,
-    forEntry({ key, done: before, signal }) {
+    recent,
+    server: new URL(smtpUrl).host,
+    forEntry({ document, key, done: before, signal }) {
       const done = [...before]
       let count = 0
       return {
@@ -96,9 +105,11 @@ export function createMailer({ smtpUrl, from, log, events, times }: MailerOption
             checkMessage(message)
             await deliver(message, messageId, signal)
           } catch (thrown) {
-            countFailure(counts, thrown)
+            const failure = countFailure(counts, thrown)
+            if (failure) recent.add({ ...document, to: message.to, failure })
             throw thrown
           }
+          recent.add({ ...document, to: message.to })
           done.push(messageId)
         },
       }
@@ -110,7 +121,7 @@ export function createMailer({ smtpUrl, from, log, events, times }: MailerOption
   }
 }
 
-/** The Message-ID of the message with this number (from 1) among those of an entry. */
+/** The Message-ID of the message with this number (from 1) in an entry. */
 function messageIdOf(key: string, number: number, domain: string): string {
   const hash = createHash('sha256').update(`${number}\n${key}`).digest('hex').slice(0, 40)
   return `<${hash}@${domain}>`
@@ -119,8 +130,8 @@ function messageIdOf(key: string, number: number, domain: string): string {
 type Untrusted<T> = { readonly [Field in keyof T]?: unknown }
 
 /**
- * Refuses what no server should be asked to take. The values come from documents, so they may be of any type, whatever
- * the handler was declared to give.
+ * Refuses messages that no server should get. The values come from documents, so they may have any type, in spite of
+ * the declared ones.
  *
  * @throws Reject `bad_address`, `bad_header` or `bad_message`
  */

@@ -1,9 +1,8 @@
 /**
- * The texts of the mails: built-in ones, each of which a file of the same name in the user's folder replaces. They
- * are checked once, at the start, because a template that fails must not fail for each device that registers.
+ * The texts of the mails. A file in the user's folder replaces the built-in text of the same name. The files are
+ * checked once at startup, so that a broken template does not fail for each device that registers.
  *
- * Values come from strangers. So each is brought to one line of bounded length before it goes into any text, and
- * HTML gets it escaped.
+ * Values come from strangers. So each value is shortened to one line of bounded length, and escaped in HTML.
  */
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,11 +19,11 @@ export interface Rendered {
 /** One function for each kind of mail. */
 export type Templates = { readonly [K in MailKind]: (values: MailValues[K]) => Rendered }
 
-/** Room for a name, not for a message to a stranger's address. */
+/** Maximum length of a name, characters: not enough for a message to a stranger's address. */
 const MAX_NAME = 80
 const MAX_ADDRESS = 254
 const ADDRESSES = ['owner', 'member']
-/** Ours: no user has written it. */
+/** The sidecar makes this value, so it is not shortened. */
 const LINK = 'link'
 const KINDS = Object.keys(kinds) as MailKind[]
 
@@ -60,7 +59,7 @@ const shortened = ([name, value]: [string, string]): [string, string] => [
   name === LINK ? value : oneLine(value, ADDRESSES.includes(name) ? MAX_ADDRESS : MAX_NAME),
 ]
 
-/** The built-in ones, each in the place of which the folder may have another. */
+/** The texts of a kind: files of the folder replace built-in texts. */
 function textsOf(kind: MailKind, folder: string | undefined, faults: string[]): Record<string, string> {
   const texts = { ...kinds[kind].texts }
   if (folder === undefined) return texts
@@ -85,8 +84,8 @@ function readOwn(path: string, faults: string[]): string | undefined {
 }
 
 /**
- * Without control characters, line breaks and marks that turn the direction of reading; cut where it is too long. `=?`
- * is taken apart: a mail program would decode what it begins, and into whatever a stranger has encoded there.
+ * Removes control characters, line breaks and marks that change the reading direction, and cuts a text that is too
+ * long. Splits `=?`: a mail program would decode the text after it, which a stranger may have encoded.
  */
 function oneLine(text: string, maxLength: number): string {
   const line = text.replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, ' ').replace(/[\u202A-\u202E\u2066-\u2069\u200E\u200F]/g, '')
@@ -94,7 +93,7 @@ function oneLine(text: string, maxLength: number): string {
   return letters.length <= maxLength ? letters.join('') : `${letters.slice(0, maxLength).join('')}…`
 }
 
-/** What is wrong with a user's template, as "expected …, got …". */
+/** Faults of a user's template, as "expected …, got …". */
 function checkTemplate(kind: MailKind, file: string, text: string): string[] {
   const names: readonly string[] = kinds[kind].values
   const { needs } = kinds[kind]
@@ -107,7 +106,7 @@ function checkTemplate(kind: MailKind, file: string, text: string): string[] {
       (tag) => `expected one of ${names.join(', ')}, got {{${tag.kind === '>' ? '> ' : ''}${tag.name}}}`,
     )
     if (needs !== undefined && file !== subject && !tags.some((tag) => tag.name === needs)) {
-      faults.push(`expected {{${needs}}} somewhere in it, got a mail without the ${needs}`)
+      faults.push(`expected {{${needs}}} in it, got a mail without the ${needs}`)
     }
     const written = tags.filter(({ name }) => file === subject && strangers.includes(name))
     faults.push(...written.map(({ name }) => `expected a subject without {{${name}}}, which strangers write`))
@@ -123,7 +122,7 @@ function checkTemplate(kind: MailKind, file: string, text: string): string[] {
 /** Kinds of tokens whose second part is not the name of a value: text, comments, new delimiters. */
 const NOT_A_NAME = ['text', '!', '=']
 
-/** As mustache.parse gives them: kind, name, where it begins and ends, and the tokens inside a section. */
+/** A token of `mustache.parse`: kind, name, start, end, and the tokens inside a section. */
 type Token = [kind: string, name: string, start: number, end: number, inside?: Token[]]
 
 const tagsOf = (tokens: Token[]): { kind: string; name: string }[] =>

@@ -1,25 +1,26 @@
 /**
- * A pool of SMTP connections that hands a message over at most once.
+ * A pool of SMTP connections that sends a message at most once.
  *
- * nodemailer's pool by itself sends a message again when its connection closes (`maxRequeues`), which after a lost
- * answer would be a second mail. Here it never does: the caller decides about another try. And its abort signal
- * cuts the connection in the middle of a message; here a signal ends the waiting for a connection, but a message that
- * is being handed over runs on to its answer, so that an acceptance is seen.
+ * nodemailer's own pool sends a message again when its connection closes (`maxRequeues`). After a lost answer that
+ * would be a second mail. This pool never does so: the caller decides about another try.
+ *
+ * nodemailer's own signal cuts the connection in the middle of a message. Here a signal only ends the wait for a
+ * connection. A message in transfer continues to its answer, so that an acceptance is seen.
  */
 import { onAbort } from '../core/on-abort.ts'
 import { createTransport as createNodemailer, type SendMailOptions } from 'nodemailer'
 import { parseConnectionUrl } from 'nodemailer/lib/shared'
 import { failureFrom, MailError, type DeliveryError } from './failure.ts'
 
-/** Milliseconds. */
+/** Timeouts of a delivery, milliseconds. */
 export interface MailTimes {
   /** From the first packet to the greeting and TLS. Default 20 s. */
   readonly connectMs: number
-  /** Without a word from the server. Default 60 s: filters look at a message before it is accepted. */
+  /** Maximum silence of the server. Default 60 s: filters check a message before the server accepts it. */
   readonly silenceMs: number
-  /** For one message in all, waiting for a connection included. Default 90 s. */
+  /** For one message in total, including the wait for a connection. Default 90 s. */
   readonly totalMs: number
-  /** After which an idle connection is closed. Default 10 s. */
+  /** An idle connection closes after this time. Default 10 s. */
   readonly idleMs: number
 }
 
@@ -32,7 +33,7 @@ export interface OutgoingMessage extends SendMailOptions {
 export interface Transport {
   /** Resolves with the server's answer when it has accepted the message. Throws `MailError` or `Reject`. */
   deliver(message: OutgoingMessage, signal: AbortSignal): Promise<string>
-  /** Ends every connection; messages under way fail. */
+  /** Closes every connection; messages in transfer fail. */
   close(): void
 }
 
@@ -40,7 +41,7 @@ const MAX_CONNECTIONS = 4
 
 export function createTransport(smtpUrl: string, times: MailTimes): Transport {
   const pool = createNodemailer({
-    // First, so that nothing in the address (`?maxRequeues=3`) undoes what follows.
+    // First, so that no option in the URL (`?maxRequeues=3`) overrides the options below.
     ...parseConnectionUrl(smtpUrl),
     pool: true,
     maxConnections: MAX_CONNECTIONS,
@@ -53,12 +54,12 @@ export function createTransport(smtpUrl: string, times: MailTimes): Transport {
     socketCloseTimeout: 0,
     disableFileAccess: true,
     disableUrlAccess: true,
-    // Its log would hold the messages, with the links in them.
+    // nodemailer's log would hold the messages, with the links in them.
     logger: false,
   })
   const handOver = new WeakMap<AbortSignal, () => void>()
   pool.use('stream', (mail, next) => {
-    // Runs when a connection is ready and the envelope goes out.
+    // Runs when a connection is ready and nodemailer sends the envelope.
     mail.message.processFunc((input) => {
       if (mail.data.signal) handOver.get(mail.data.signal)?.()
       return input

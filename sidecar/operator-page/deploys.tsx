@@ -10,11 +10,11 @@ type Deploy = NonNullable<Awaited<ReturnType<typeof readDeploy>>>
 interface DeploysProps {
   readonly viewer: Viewer
   readonly looked: Looked<{ readonly name: string; readonly deploy: Deploy | undefined }>
-  /** What CouchDB builds now. */
+  /** Index builds that CouchDB runs now. */
   readonly tasks: readonly IndexerTask[]
 }
 
-/** In which databases design documents are being deployed, and how far that is. */
+/** Shows incomplete deploys of design documents, by database. */
 export const Deploys = ({ viewer, looked, tasks }: DeploysProps) => {
   const { databases, total, isWhole, unread, trouble } = looked
   const underWay = databases.flatMap(({ name, deploy }) => (deploy ? [{ name, deploy }] : []))
@@ -24,14 +24,14 @@ export const Deploys = ({ viewer, looked, tasks }: DeploysProps) => {
       <p role="status">
         {!isWhole &&
           unread.length === 0 &&
-          `${grouped(databases.length)} of ${grouped(total)} databases are looked at so far. `}
+          `${grouped(databases.length)} of ${grouped(total)} databases are checked so far. `}
         {underWay.length > 0
-          ? `In ${grouped(underWay.length)} of ${grouped(total)} databases a deploy is not complete.`
+          ? `A deploy is not complete in ${grouped(underWay.length)} of ${grouped(total)} databases.`
           : isWhole && 'No deploy is under way.'}
       </p>
       {(unread.length > 0 || trouble) && <Sentences of={[...(trouble ? [trouble] : []), ...unread]} />}
       {underWay.length > 0 && (
-        <Table label="Deploys" columns={['Database', 'By', 'Since', 'Design documents', 'Step', 'At']}>
+        <Table label="Deploys" columns={['Database', 'Deployed by', 'Since', 'Design documents', 'Last step', 'Time']}>
           {underWay.map(({ name, deploy }) => (
             <Row {...{ name, deploy }} />
           ))}
@@ -39,12 +39,12 @@ export const Deploys = ({ viewer, looked, tasks }: DeploysProps) => {
       )}
       {underWay.length > 0 && (
         <p>
-          A deploy whose process has ended is gone on with by the next one;{' '}
-          <code>couchdb-sidecar deploy --rollback</code> takes it back.
+          If the process of a deploy has ended, run the deploy again to complete it. To undo it, run{' '}
+          <code>couchdb-sidecar deploy --rollback</code>.
         </p>
       )}
       <section>
-        <h2 id="built">Indexes that are built for them</h2>
+        <h2 id="built">Indexes being built for deploys</h2>
         <IndexerTasks labelledby="built" tasks={tasks.filter(({ ddoc }) => ddoc.startsWith(staged))} />
       </section>
     </Layout>
@@ -52,11 +52,11 @@ export const Deploys = ({ viewer, looked, tasks }: DeploysProps) => {
 }
 
 const STEPS: Readonly<Record<StagedStep, string>> = {
-  began: 'begins',
-  staging: 'builds the index of',
-  warmed: 'has built the index of',
-  swapping: 'writes the design documents',
-  cleaning: 'removes what is not needed any more',
+  began: 'started',
+  staging: 'building the index of',
+  warmed: 'built the index of',
+  swapping: 'writing the design documents',
+  cleaning: 'removing temporary documents',
 }
 
 const Row = ({ name, deploy: { holder, ddocs, log } }: { readonly name: string; readonly deploy: Deploy }) => {
@@ -67,7 +67,7 @@ const Row = ({ name, deploy: { holder, ddocs, log } }: { readonly name: string; 
         <Text of={name} />
       </th>
       <td>
-        <Text of={holder ? String(holder.name) : 'none: it has broken off'} />
+        <Text of={holder ? String(holder.name) : 'its process has ended'} />
       </td>
       <td>
         <Time at={holder ? String(holder.since) : undefined} />

@@ -8,46 +8,46 @@ import type { TypeAndState } from '../workers/partitioning.ts'
 import type { Counted } from './per-database.ts'
 
 export interface DocumentSources {
-  /** What is counted, none of it older than a scrape or two. */
+  /** Returns counts no older than one or two scrapes. */
   readonly look: () => Promise<Counted>
-  /** Names and globs of the settings. */
+  /** Names and globs in the settings. */
   readonly patterns: readonly string[]
-  /** Those that this worker has a handler for, in the databases of a name or glob. */
+  /** Types and states that this worker handles, in the databases of a name or glob. */
   readonly handledIn: (pattern: string) => readonly TypeAndState[]
   /** Milliseconds since the epoch. */
   readonly now: () => number
 }
 
-/** Those that are done with are not told: they may be millions, and nothing is to be done about them. */
-const TOLD = STATUSES.filter((status) => status !== 'handled' && status !== 'discarded')
+/** Reported statuses. Finished documents are left out: they may be millions, and need no action. */
+const COUNTED = STATUSES.filter((status) => status !== 'handled' && status !== 'discarded')
 const COUNTS = 'operator-page/per-database.ts'
 
 export const documentMetrics = defineMetrics({
   title: 'Documents',
-  labels: { database: DATABASE, type: 'of the documents', state: 'in which a handler of this worker takes them' },
+  labels: { database: DATABASE, type: 'type of the documents', state: 'state that a handler of this worker handles' },
   metrics: {
     documents: gauge(
       'documents',
-      'Documents by how they stand, on all workers the same: not to be added up. Counted when metrics are read, where something has changed.',
+      'Documents by status. Each worker counts all documents: do not add up workers. A scrape counts again in databases that changed.',
       COUNTS,
-      { status: TOLD.join(', ') },
+      { status: COUNTED.join(', ') },
     ),
     documents_oldest_seconds: gauge(
       'seconds',
-      'For how long the oldest of those that are stuck is so; 0 if there is none. On all workers the same.',
+      'Time for which the oldest stuck document has been stuck; 0 without one. Each worker reports the same value.',
       COUNTS,
       { status: STUCK.join(', ') },
     ),
   },
   async read({ look, patterns, handledIn, now }: DocumentSources) {
     const { databases, isKnown } = await look()
-    if (!isKnown) return { documents: [], documents_oldest_seconds: [] } // a part of them would be a wrong number
+    if (!isKnown) return { documents: [], documents_oldest_seconds: [] } // a partial count would be wrong
     const sums = new Map<string, { count: number; since: string }>()
     const keyOf = (database: string, { type, state }: TypeAndState, status: string) =>
       JSON.stringify([database, type, state, status])
     for (const { name, counted } of databases) {
       const pattern = patternOf(name, patterns)
-      for (const count of counted ? countsFor(counted, { statuses: TOLD }) : []) {
+      for (const count of counted ? countsFor(counted, { statuses: COUNTED }) : []) {
         const key = keyOf(pattern, count, count.status)
         const before = sums.get(key)
         const since = ('since' in count && count.since) || LATEST
@@ -67,11 +67,11 @@ export const documentMetrics = defineMetrics({
       )
     const age = (since: string) => (since === LATEST ? 0 : Math.max(0, now() - Date.parse(since)) / 1000)
     return {
-      documents: each(TOLD, ({ count }) => count),
+      documents: each(COUNTED, ({ count }) => count),
       documents_oldest_seconds: each(STUCK, ({ since }) => age(since)),
     }
   },
 })
 
-/** Later than any time. */
+/** Sorts after any time. */
 const LATEST = '~'

@@ -3,7 +3,10 @@ import { STATUSES, type Status } from '../../ddocs/lib/status.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import type { Explained } from '../databases/explain-document.ts'
 import { STUCK } from '../../ddocs/lib/stuck.ts'
-import { standingOf } from '../docstate/operator/standing.ts'
+import { printable } from '../core/visible.ts'
+import { standingOf, type Standing } from '../docstate/operator/standing.ts'
+import { failureLike, type RecentFailure } from '../docstate/recent-failures.ts'
+import { isUpperBound, type DocumentFilter } from './document-filter.ts'
 import type { Listing, Row } from './list-documents.ts'
 import type { HistoryDoc } from '../history/history-doc.ts'
 import {
@@ -20,89 +23,82 @@ import {
   type Viewer,
 } from './layout.tsx'
 
-/** What the list is asked for; every text may be anything. */
-export interface Asked {
-  readonly db?: string | undefined
-  readonly type?: string | undefined
-  readonly state?: string | undefined
-  readonly status?: string | undefined
-  readonly code?: string | undefined
-  /** What ids begin with: then nothing else but the database counts. */
-  readonly id?: string | undefined
-  /** Of an earlier page. */
-  readonly after?: string | undefined
-}
-
 interface DocumentsProps {
   readonly viewer: Viewer
-  readonly asked: Asked
+  readonly filter: DocumentFilter
   readonly listing: Listing
-  /** How many the filter means. */
+  /** Maximum number of documents that match the filter (`isUpperBound`). */
   readonly total: number
 }
 
-export const isStatus = (text: string | undefined): text is Status =>
-  (STATUSES as readonly string[]).includes(text ?? '')
-
-export const Documents = ({ viewer, asked, listing, total }: DocumentsProps) => {
+export const Documents = ({ viewer, filter, listing, total }: DocumentsProps) => {
   const { rows, next, unread } = listing
   return (
     <Layout
       title="Documents"
-      isLive={asked.after === undefined ? 'slowly' : undefined}
+      isLive={filter.after === undefined ? 'slowly' : undefined}
       current="/documents"
       viewer={viewer}
     >
       <search>
         <form method="get" action="/documents" class="filter">
-          <Field name="db" label="Database (name or glob)" value={asked.db} />
-          <Field name="type" label="Type" value={asked.type} />
-          <Field name="state" label="State" value={asked.state} />
+          <Field name="db" label="Database or glob" value={filter.db} />
+          <Field name="type" label="Type" value={filter.type} />
+          <Field name="state" label="State" value={filter.state} />
           <div>
-            <label for="status">How it stands</label>
+            <label for="status">Status</label>
             <select id="status" name="status">
               <option value="">stuck (failed, parked, retry)</option>
               {STATUSES.map((status) => (
-                <option value={status} selected={status === asked.status}>
+                <option value={status} selected={status === filter.status}>
                   {status}
                 </option>
               ))}
             </select>
           </div>
-          <Field name="code" label="Code of the failure" value={asked.code} />
+          <Field name="code" label="Failure code" value={filter.code} />
+          <Field
+            name="older"
+            label="Older than (30m, 2h)"
+            value={filter.older}
+            pattern="\s*\d{1,9}\s*(ms|[smhdSMHD])\s*"
+          />
           <button>Show</button>
         </form>
         <form method="get" action="/documents" class="filter">
-          <Field name="db" id="of" label="Database (name or glob)" value={asked.db} />
-          <Field name="id" label="Id, or what it begins with" value={asked.id} required />
+          <Field name="db" id="of" label="Database or glob" value={filter.db} />
+          <Field name="id" label="Id or prefix" value={filter.id} required />
           <button>Search</button>
         </form>
       </search>
-      <p role="status">{inWords(asked, listing, total)}</p>
+      <p role="status">{inWords(filter, listing, total)}</p>
       {unread.length > 0 && <Sentences of={unread} />}
-      {viewer.mayAct && rows.length > 0 && asked.id === undefined && (
-        <RetryOrDiscard values={{ ...asked, after: undefined }} what="all that the filter means" />
+      {viewer.mayAct && rows.length > 0 && filter.id === undefined && (
+        <RetryOrDiscard values={{ ...filter, after: undefined }} what="all that match" />
       )}
       {rows.length > 0 && <List rows={rows} />}
       {next !== undefined && (
         <p>
-          <a href={listPath({ ...asked, after: next })}>Go on</a>
+          <a href={listPath({ ...filter, after: next })}>Next page</a>
         </p>
       )}
     </Layout>
   )
 }
 
-function inWords({ id, after }: Asked, { rows, next, isCut }: Listing, total: number): string {
+function inWords(filter: DocumentFilter, { rows, next, isCut }: Listing, total: number): string {
+  const { id, after } = filter
   const count = rows.length
-  if (count === 0 && isCut) return 'None of those that were looked at; a narrower filter finds others.'
-  if (count === 0) return id === undefined ? 'No document stands so.' : 'No document has such an id.'
+  if (count === 0 && isCut)
+    return 'No match among the documents that were searched. Narrow the filter to search others.'
+  if (count === 0) return id === undefined ? 'No document matches.' : 'No document has such an id.'
   const shown = `${grouped(count)} ${count === 1 ? 'document' : 'documents'}`
-  if (id !== undefined) return isCut ? `The first ${shown}; a longer id finds others.` : `${shown}.`
-  if (after !== undefined) return `${grouped(count)} more, of ${grouped(Math.max(total, count))} documents.`
+  if (id !== undefined) return isCut ? `The first ${shown}. Type a longer prefix to see others.` : `${shown}.`
+  const of = isUpperBound(filter) ? 'of at most' : 'of'
+  if (after !== undefined) return `${grouped(count)} more, ${of} ${grouped(Math.max(total, count))} documents.`
   return next === undefined
     ? `${shown}.`
-    : `The first ${grouped(count)} of ${grouped(Math.max(total, count + 1))} documents.`
+    : `The first ${grouped(count)} ${of} ${grouped(Math.max(total, count + 1))} documents.`
 }
 
 interface FieldProps {
@@ -111,17 +107,19 @@ interface FieldProps {
   readonly label: string
   readonly value: string | undefined
   readonly required?: boolean
+  /** The `pattern` attribute of HTML. */
+  readonly pattern?: string
 }
 
-const Field = ({ name, id = name, label, value, required }: FieldProps) => (
+const Field = ({ name, id = name, label, value, required, pattern }: FieldProps) => (
   <div>
     <label for={id}>{label}</label>
-    <input id={id} name={name} value={value ?? ''} required={required} />
+    <input id={id} name={name} value={value ?? ''} required={required} pattern={pattern} />
   </div>
 )
 
 const List = ({ rows }: { readonly rows: readonly Row[] }) => (
-  <Table label="Documents" columns={['Document', 'In', 'Handler', 'How', 'Since', 'Next', 'Why']}>
+  <Table label="Documents" columns={['Document', 'Database', 'Handler', 'Status', 'Since', 'Next attempt', 'Reason']}>
     {rows.map(({ database, id, type, handledIn, status, since, nextAt, code, reason }) => (
       <tr>
         <th scope="row">
@@ -156,23 +154,25 @@ interface DocumentProps {
   readonly viewer: Viewer
   readonly database: string
   readonly doc: StoredDoc | undefined
-  /** Its other last revisions. */
+  /** The other leaf revisions. */
   readonly conflicts: readonly StoredDoc[]
   readonly explained: Explained
-  /** Whether personal data is shown as it is. */
+  /** The failures of all workers that have a stack. */
+  readonly failures: readonly FailureShown[]
+  /** Whether personal data is visible. */
   readonly isShown: boolean
 }
 
-/** How documents stand that a click brings on. */
+/** Documents of these statuses have the buttons Retry and Discard. */
 const MENDED: readonly Status[] = [...STUCK, 'discarded']
 
-/** Of CouchDB and of the sidecar: no person's. */
+/** Fields of CouchDB and of the sidecar: they hold no personal data. */
 const OPEN = new Set(['type', 'state', 'docstate', 'error'])
 
 const hidden = (fields: object): Record<string, unknown> =>
   Object.fromEntries(Object.keys(fields).map((key) => [key, '…']))
 
-/** The fields as they are, and what stands in those of the user hidden, also what their handlers have kept of steps. */
+/** Hides the values of the user's fields, and the results of steps. */
 function masked(doc: StoredDoc): Record<string, unknown> {
   const { docstate } = doc
   const steps = isObject(docstate) && isObject(docstate.steps) ? { steps: hidden(docstate.steps) } : {}
@@ -180,26 +180,28 @@ function masked(doc: StoredDoc): Record<string, unknown> {
   return { ...hidden(doc), ...open, ...(isObject(docstate) && { docstate: { ...docstate, ...steps } }) }
 }
 
-export const DocumentPage = ({ viewer, database, doc, conflicts, explained, isShown }: DocumentProps) => {
+export const DocumentPage = ({ viewer, database, doc, conflicts, explained, failures, isShown }: DocumentProps) => {
   const id = doc?._id
   const hasStanding = doc !== undefined && typeof doc.type === 'string' && typeof doc.state === 'string'
-  const status = hasStanding ? standingOf(doc).status : undefined
+  const standing = hasStanding ? standingOf(doc) : undefined
+  const status = standing?.status
   return (
     <Layout title="Document" isLive={isShown ? undefined : 'slowly'} viewer={viewer}>
       <p>
-        <Text of={id ?? 'It is not there.'} /> in <a href={listPath({ db: database })}>{<Text of={database} />}</a>
+        <Text of={id ?? 'No such document'} /> in <a href={listPath({ db: database })}>{<Text of={database} />}</a>
         {status && <span class={`status ${status}`}>{status}</span>}
       </p>
       {viewer.mayAct && id !== undefined && status !== undefined && MENDED.includes(status) && (
         <RetryOrDiscard values={{ db: database, id }} mayDiscard={status !== 'discarded'} />
       )}
       <section>
-        <h2 id="what">What happens to it</h2>
+        <h2 id="what">Status</h2>
         <Sentences of={explained.sentences} />
       </section>
+      {standing?.code !== undefined && <Stack {...{ database, standing, code: standing.code, failures }} />}
       {explained.history.length > 0 && (
         <section>
-          <h2 id="before">What came before</h2>
+          <h2 id="before">History</h2>
           <Timeline entries={explained.history} />
         </section>
       )}
@@ -209,8 +211,8 @@ export const DocumentPage = ({ viewer, database, doc, conflicts, explained, isSh
           <h2 id="json">JSON</h2>
           {!isShown && (
             <form method="post" action={documentPath(database, doc._id)}>
-              <p>The fields of your own are hidden: they may be a person's. Who shows them stands in the log.</p>
-              <button class="quiet">Show them</button>
+              <p>Your own fields are hidden, as they may hold personal data. The log records who shows them.</p>
+              <button class="quiet">Show the fields</button>
             </form>
           )}
           <Json of={isShown ? doc : masked(doc)} />
@@ -220,21 +222,70 @@ export const DocumentPage = ({ viewer, database, doc, conflicts, explained, isSh
   )
 }
 
-/** The oldest first. */
+/** A failure with its stack. */
+export type FailureShown = RecentFailure & {
+  /** Worker whose handler failed; undefined: this one. */
+  readonly worker?: string
+}
+
+interface StackProps {
+  readonly database: string
+  readonly standing: Standing
+  /** Code of the document's failure. */
+  readonly code: string
+  readonly failures: readonly FailureShown[]
+}
+
+/** Shows the stack of the last failure, or of one alike. Only workers know stacks: documents replicate to clients. */
+const Stack = ({ database, standing: { id, type, handledIn: state }, code, failures }: StackProps) => {
+  const found = failureLike(failures, { database, id, type, state, code })
+  return (
+    <section>
+      <h2 id="stack">Stack</h2>
+      {found === undefined ? (
+        <p>No running worker has a stack of this failure. The log of the worker that ran the handler may have it.</p>
+      ) : (
+        <>
+          <p>
+            {found.id === id && found.database === database ? (
+              'Of this document'
+            ) : (
+              <>
+                Of <a href={documentPath(found.database, found.id)}>{<Text of={found.id} />}</a>, with the same handler
+                and code
+              </>
+            )}
+            , <Time at={found.at} />
+            {found.worker !== undefined && (
+              <>
+                , on worker <Text of={found.worker} />
+              </>
+            )}
+          </p>
+          <pre tabindex={0} role="region" aria-labelledby="stack">
+            {printable(found.stack)}
+          </pre>
+        </>
+      )}
+    </section>
+  )
+}
+
+/** Shows the history, oldest first. */
 const Timeline = ({ entries }: { readonly entries: readonly HistoryDoc[] }) => (
   <ol class="timeline">
     {entries.map(({ at, from, to, by, worker, ms, failed_tries: tries, failure, version }) => (
       <li class={failure ? 'broken' : undefined}>
         <Time at={at} />
         <strong>
-          <Text of={from === to ? `${from}, done` : `${from} → ${to}`} />
+          <Text of={from === to ? `${from}, handled` : `${from} → ${to}`} />
         </strong>
         <span>
           <Text
             of={[
-              by === 'time' ? 'by its time' : `${worker}, ${grouped(ms)} ms`,
+              by === 'time' ? 'timeout' : `${worker}, ${grouped(ms)} ms`,
               ...(version === undefined ? [] : [`version ${version}`]),
-              ...(tries === 0 ? [] : [`after ${tries} failed ${tries === 1 ? 'try' : 'tries'}`]),
+              ...(tries === 0 ? [] : [`after ${tries} failed ${tries === 1 ? 'attempt' : 'attempts'}`]),
             ].join(', ')}
           />
         </span>
@@ -245,12 +296,12 @@ const Timeline = ({ entries }: { readonly entries: readonly HistoryDoc[] }) => (
 )
 
 interface ConflictsProps {
-  /** The one that CouchDB shows first. */
+  /** The winning revision first. */
   readonly revisions: readonly StoredDoc[]
   readonly isShown: boolean
 }
 
-/** What differs between the last revisions of a document. */
+/** Shows the fields in which the leaf revisions differ. */
 const Conflicts = ({ revisions, isShown }: ConflictsProps) => {
   const seen = isShown ? revisions : revisions.map(masked)
   const names = [...new Set(revisions.flatMap((doc) => Object.keys(doc)))].filter((name) => !name.startsWith('_'))
@@ -259,8 +310,8 @@ const Conflicts = ({ revisions, isShown }: ConflictsProps) => {
     <section>
       <h2 id="conflicts">Conflicting revisions</h2>
       <p>
-        CouchDB shows the first. Where a handler or a resolver joins them it does so by itself; otherwise write one and
-        delete the others.
+        CouchDB shows the first one. A handler or a resolver may merge them; otherwise write one revision and delete the
+        others.
       </p>
       <Table labelledby="conflicts" columns={['Field', ...revisions.map(({ _rev }) => _rev)]}>
         {differing.map((name) => (
@@ -280,7 +331,7 @@ const Conflicts = ({ revisions, isShown }: ConflictsProps) => {
           </tr>
         ))}
       </Table>
-      {differing.length === 0 && <p>They differ in their revisions alone.</p>}
+      {differing.length === 0 && <p>Their fields are the same.</p>}
     </section>
   )
 }

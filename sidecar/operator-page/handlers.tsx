@@ -3,16 +3,23 @@ import { handlersOf, ownHandlersOf } from '../databases/capabilities.ts'
 import { BY_DEFAULT, limitInWords } from '../databases/change-handlers.ts'
 import { settingInWords } from '../databases/handler-settings.ts'
 import type { Listed } from '../workers/list-workers.ts'
-import { Hidden, Layout, Table, Text, Time, type Viewer } from './layout.tsx'
+import { Hidden, Layout, Table, Text, type Viewer } from './layout.tsx'
+import type { Lines } from './series.ts'
+import { Workers } from './workers.tsx'
 
-interface HandlersProps {
+interface CommonProps {
   readonly viewer: Viewer
   readonly workers: readonly Listed[]
   readonly settings: HandlerSettings
 }
 
-/** Which handlers there are, what is set of them, and who has them. */
-export const Handlers = ({ viewer, workers, settings }: HandlersProps) => {
+interface HandlersProps extends CommonProps {
+  /** Lines that the workers have sent, by worker id. */
+  readonly lines: ReadonlyMap<string, Lines>
+}
+
+/** Shows the handlers with their settings, and the workers that have them. */
+export const Handlers = ({ viewer, workers, settings, lines }: HandlersProps) => {
   const all = [...new Set([...workers.flatMap((worker) => handlersOf(worker)), ...Object.keys(settings)])].sort()
   const own = new Set(workers.flatMap((worker) => ownHandlersOf(worker)))
   const sidecars = all.filter((name) => !own.has(name))
@@ -21,7 +28,7 @@ export const Handlers = ({ viewer, workers, settings }: HandlersProps) => {
       <section>
         <h2 id="handlers">Your handlers</h2>
         {own.size === 0 ? (
-          <p>No running worker has any.</p>
+          <p>No running worker has a handler of yours.</p>
         ) : (
           <HandlerTable
             {...{ viewer, workers, settings }}
@@ -30,46 +37,22 @@ export const Handlers = ({ viewer, workers, settings }: HandlersProps) => {
           />
         )}
         <details open={own.size === 0}>
-          <summary>{`The sidecar's own: ${sidecars.length}`}</summary>
-          <HandlerTable {...{ viewer, workers, settings }} label="The sidecar's own handlers" names={sidecars} />
+          <summary>{`Handlers of the sidecar itself: ${sidecars.length}`}</summary>
+          <HandlerTable {...{ viewer, workers, settings }} label="Handlers of the sidecar itself" names={sidecars} />
         </details>
       </section>
-      <section>
-        <h2 id="workers">Workers</h2>
-        {workers.length === 0 ? (
-          <p>No worker is registered.</p>
-        ) : (
-          <Table labelledby="workers" columns={['Worker', 'Role', 'Since', 'Last heartbeat, by its own clock']}>
-            {workers.map(({ id, role, registeredAt, seenAt }) => (
-              <tr>
-                <th scope="row">
-                  <Text of={id} />
-                </th>
-                <td>
-                  <Text of={role} />
-                </td>
-                <td>
-                  <Time at={registeredAt} />
-                </td>
-                <td>
-                  <Time at={seenAt} />
-                </td>
-              </tr>
-            ))}
-          </Table>
-        )}
-      </section>
+      <Workers {...{ workers, lines }} />
     </Layout>
   )
 }
 
-interface HandlerTableProps extends HandlersProps {
+interface HandlerTableProps extends CommonProps {
   readonly label: string
   readonly names: readonly string[]
 }
 
 const HandlerTable = ({ viewer, workers, settings, label, names }: HandlerTableProps) => (
-  <Table label={label} columns={['Type and state', 'Workers', 'Set while it runs', '']}>
+  <Table label={label} columns={['Type and state', 'Workers', 'Live settings', '']}>
     {names.map((name) => {
       const setting = settings[name] ?? {}
       const having = workers.filter((worker) => handlersOf(worker).includes(name)).length

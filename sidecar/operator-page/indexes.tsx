@@ -4,13 +4,13 @@ import { grouped, Layout, Table, Text, Time, type Viewer } from './layout.tsx'
 
 interface IndexesProps {
   readonly viewer: Viewer
-  /** Of all workers that keep indexes. */
+  /** Notes of all workers that build indexes. */
   readonly notes: readonly Note[]
-  /** What CouchDB builds now, also for a deploy. */
+  /** Index builds that CouchDB runs now, those for deploys included. */
   readonly tasks: readonly IndexerTask[]
 }
 
-/** How far indexes are, and what is being built. */
+/** Shows which indexes are stale, and which are being built. */
 export const Indexes = ({ viewer, notes, tasks }: IndexesProps) => {
   const behind = notes.flatMap((note) => note.behind)
   const all = notes.reduce((sum, { indexes }) => sum + indexes, 0)
@@ -18,13 +18,16 @@ export const Indexes = ({ viewer, notes, tasks }: IndexesProps) => {
     <Layout title="Indexes" current="/indexes" isLive="slowly" viewer={viewer}>
       <p role="status" class={behind.length === 0 ? 'well' : 'bad'}>
         {behind.length === 0
-          ? `${all === 1 ? '1 index' : `${grouped(all)} indexes`}, as fresh as the documents.`
-          : `${grouped(behind.length)} of ${grouped(all)} indexes are behind the documents, or fail.`}
+          ? `${all === 1 ? '1 index is' : `${grouped(all)} indexes are`} up to date.`
+          : `${grouped(behind.length)} of ${grouped(all)} indexes are behind their documents, or cannot be built.`}
       </p>
       {behind.length > 0 && (
         <section>
-          <h2 id="behind">Behind, or failing</h2>
-          <Table labelledby="behind" columns={['Design document', 'Database', 'Changes', 'Seconds', 'Why']}>
+          <h2 id="behind">Behind or failing</h2>
+          <Table
+            labelledby="behind"
+            columns={['Design document', 'Database', 'Changes behind', 'Seconds behind', 'Reason']}
+          >
             {behind.map((row) => (
               <tr>
                 <th scope="row">
@@ -37,7 +40,7 @@ export const Indexes = ({ viewer, notes, tasks }: IndexesProps) => {
                 <td class="number">{grouped(Math.round(row.lag_seconds))}</td>
                 <td>
                   <Text
-                    of={row.error ? `${row.error.code}: ${row.error.reason}` : row.building ? 'being built' : 'waits'}
+                    of={row.error ? `${row.error.code}: ${row.error.reason}` : row.building ? 'being built' : 'waiting'}
                   />
                 </td>
               </tr>
@@ -46,12 +49,12 @@ export const Indexes = ({ viewer, notes, tasks }: IndexesProps) => {
         </section>
       )}
       <section>
-        <h2 id="built">Being built now, also for a deploy</h2>
+        <h2 id="built">Being built now</h2>
         <IndexerTasks labelledby="built" tasks={tasks} />
       </section>
       <section>
-        <h2 id="keepers">Kept by</h2>
-        <Table labelledby="keepers" columns={['Worker', 'Indexes', 'As of, by its own clock']}>
+        <h2 id="keepers">Workers that build them</h2>
+        <Table labelledby="keepers" columns={['Worker', 'Indexes', 'Reported at, by its clock']}>
           {notes.map(({ worker, indexes, at }) => (
             <tr>
               <th scope="row">
@@ -70,12 +73,12 @@ export const Indexes = ({ viewer, notes, tasks }: IndexesProps) => {
 }
 
 interface TasksProps {
-  /** The id of their heading. */
+  /** Id of the heading. */
   readonly labelledby: string
   readonly tasks: readonly IndexerTask[]
 }
 
-/** How far CouchDB is with what it builds. */
+/** Shows the index builds of CouchDB with their progress. */
 export const IndexerTasks = ({ labelledby, tasks }: TasksProps) =>
   tasks.length === 0 ? (
     <p>None.</p>

@@ -3,10 +3,10 @@ import type { UserCtx } from '../couch/session.ts'
 import { isAdmin } from '../http/authenticate.ts'
 import { oneLine, printable } from '../core/visible.ts'
 
-/** Who looks at a page. */
+/** The user who views a page. */
 export interface Viewer {
   readonly name: string
-  /** Without it the viewer sees, and cannot act. */
+  /** Without this right, the viewer can only read. */
   readonly mayAct: boolean
 }
 
@@ -14,9 +14,9 @@ export const viewerOf = (userCtx: UserCtx): Viewer => ({ name: userCtx.name ?? '
 
 interface LayoutProps {
   readonly title: string
-  /** The path of its entry in the navigation. */
+  /** Path of the page's entry in the navigation. */
   readonly current?: string
-  /** Whether it is loaded again while it is looked at. */
+  /** How often an open page is loaded again; undefined: never. */
   readonly isLive?: 'slowly' | 'soon' | undefined
   readonly hasGraphs?: boolean
   readonly viewer: Viewer | undefined
@@ -30,10 +30,11 @@ const ENTRIES = [
   ['/handlers', 'Handlers and workers'],
   ['/indexes', 'Indexes'],
   ['/deploys', 'Deploys'],
+  ['/mails', 'Mails'],
   ['/person', 'Devices and channels'],
 ] as const
 
-/** A whole page. */
+/** A complete page. */
 export const Layout = ({ title, current, isLive, hasGraphs, viewer, children }: LayoutProps) => (
   <html lang="en">
     <head>
@@ -53,7 +54,7 @@ export const Layout = ({ title, current, isLive, hasGraphs, viewer, children }: 
     </head>
     <body>
       <a class="skip" href="#main">
-        To the content
+        Skip to the content
       </a>
       <header>
         <strong>couchdb-sidecar</strong>
@@ -85,10 +86,10 @@ export const Layout = ({ title, current, isLive, hasGraphs, viewer, children }: 
   </html>
 )
 
-/** A text out of a document, in a line. */
+/** A text from a document, in one line. */
 export const Text = ({ of: text }: { readonly of: string }) => <bdi>{oneLine(text)}</bdi>
 
-/** Texts one below the other. */
+/** Texts, one per line. */
 export const Sentences = ({ of: lines }: { readonly of: readonly string[] }) => (
   <ul>
     {lines.map((line) => (
@@ -99,7 +100,7 @@ export const Sentences = ({ of: lines }: { readonly of: readonly string[] }) => 
   </ul>
 )
 
-/** A time as it stands in documents. */
+/** A time as documents hold it. */
 export const Time = ({ at }: { readonly at: string | undefined }) =>
   at === undefined ? (
     <>–</>
@@ -125,7 +126,7 @@ export const documentPath = (database: string, id: string): string =>
 export const listPath = (filter: Readonly<Record<string, string | undefined>>): string =>
   `/documents?${new URLSearchParams(Object.entries(filter).flatMap(([key, value]): [string, string][] => (value ? [[key, value]] : []))).toString()}`
 
-/** What a form sends along. */
+/** Hidden fields of a form. */
 export const Hidden = ({ values }: { readonly values: Readonly<Record<string, string | undefined>> }) => (
   <>
     {Object.entries(values).map(
@@ -135,15 +136,15 @@ export const Hidden = ({ values }: { readonly values: Readonly<Record<string, st
 )
 
 interface TableProps {
-  /** What it is called, or the id of the heading that says it. */
+  /** Name of the table, or the id of its heading. */
   readonly label?: string
   readonly labelledby?: string
-  /** An empty one is a column of buttons. */
+  /** An empty name means a column of buttons. */
   readonly columns: readonly string[]
   readonly children?: Child
 }
 
-/** Scrolls by itself where it is wider than the page. */
+/** Scrolls by itself if it is wider than the page. */
 export const Table = ({ label, labelledby, columns, children }: TableProps) => (
   <div class="scrolls" tabindex={0} role="region" aria-label={label} aria-labelledby={labelledby}>
     <table>
@@ -156,14 +157,14 @@ export const Table = ({ label, labelledby, columns, children }: TableProps) => (
 )
 
 interface RetryOrDiscardProps {
-  /** Which documents: the fields of the form. */
+  /** Form fields that select the documents. */
   readonly values: Readonly<Record<string, string | undefined>>
-  /** What follows on the buttons: `all`. */
+  /** Text after the verb on the buttons: `all`. */
   readonly what?: string
   readonly mayDiscard?: boolean
 }
 
-/** Leads to the question whether it is to be done. */
+/** Buttons that lead to the confirmation page. */
 export const RetryOrDiscard = ({ values, what = '', mayDiscard = true }: RetryOrDiscardProps) => (
   <form method="get" action="/act">
     <Hidden values={values} />

@@ -1,4 +1,4 @@
-/** Which documents the list shows: a page of those that stand so, or whose ids begin so, in one or all databases. */
+/** Lists documents by pages: those that match a filter, or an id prefix, in one or all databases. */
 import type { Couch } from '../couch/client.ts'
 import { isOfOneDatabase, unreadInWords } from '../couch/couch-errors.ts'
 import type { CountedDatabase } from '../databases/stuck.ts'
@@ -13,11 +13,11 @@ export interface Row extends Standing {
 
 export interface Listing {
   readonly rows: readonly Row[]
-  /** With which the list goes on; undefined at its end. */
+  /** Position of the next page; undefined at the end. */
   readonly next: string | undefined
-  /** Whether what follows was not looked at. */
+  /** Whether the search ended before the last document. */
   readonly isCut?: boolean
-  /** Which databases cannot be read, and why. */
+  /** Databases that cannot be read, and why. */
   readonly unread: readonly string[]
 }
 
@@ -28,12 +28,12 @@ interface ListOptions {
   readonly signal: AbortSignal
 }
 
-/** Rows of a page. */
+/** Maximum rows of a page. */
 const SHOWN = 100
-/** So many are read for one page of the list: few rows may be meant of many, or stand in many databases. */
+/** Maximum pages read for one page of the list: matches may be rare, or spread over many databases. */
 const MOST_PAGES = 50
 
-/** @param after of an earlier page. Throws `CouchError`. */
+/** Lists documents that match a filter, after the end of an earlier page. Throws `CouchError`. */
 export async function listStanding(
   { couch, databases, signal }: ListOptions,
   { filter, now, after }: { readonly filter: Filter; readonly now: number; readonly after: string | undefined },
@@ -67,7 +67,7 @@ export async function listStanding(
 const textOf = ({ database, key, id }: Place & { readonly database: string }) => JSON.stringify([database, key, id])
 
 function placeFrom(text: string): Place & { readonly database: string } {
-  const bad = () => new HttpError(400, 'bad_request', 'This is no place in the list: begin with its first page.')
+  const bad = () => new HttpError(400, 'bad_request', 'This is not a position in the list: start with its first page.')
   let parsed: unknown
   try {
     parsed = JSON.parse(text)
@@ -81,7 +81,7 @@ function placeFrom(text: string): Place & { readonly database: string } {
 
 const TOGETHER = 16
 
-/** Documents whose ids begin so, however they stand: the first of them. Throws `CouchError`. */
+/** Lists the first documents with this id prefix, in any status. Throws `CouchError`. */
 export async function listById({ couch, databases, signal }: ListOptions, prefix: string): Promise<Listing> {
   const rows: Row[] = []
   const unread: string[] = []
@@ -91,7 +91,7 @@ export async function listById({ couch, databases, signal }: ListOptions, prefix
       .withPrefix(prefix, { signal }, SHOWN)
       .catch((thrown: unknown) => {
         if (!isOfOneDatabase(thrown)) throw thrown
-        if (thrown.code !== 'not_found') unread.push(unreadInWords(name, thrown)) // else it was deleted meanwhile
+        if (thrown.code !== 'not_found') unread.push(unreadInWords(name, thrown)) // `not_found`: deleted meanwhile
         return []
       })
       .then((docs) => docs.map((doc) => ({ ...standingOf(doc), database: name })))

@@ -1,4 +1,4 @@
-/** A machine as a drawing: a box for each state with how many documents are in it, an arrow for each step. */
+/** Draws a machine: a box for each state with its number of documents, an arrow for each step. */
 import untyped from '@dagrejs/dagre'
 import { LRUCache } from 'lru-cache'
 import type { Machine, State } from '../../ddocs/machine.ts'
@@ -7,19 +7,19 @@ import { oneLine } from '../core/visible.ts'
 import { grouped } from './layout.tsx'
 
 export interface StateShown {
-  /** What stands under its name. */
+  /** Text under the state's name. */
   readonly counts: readonly string[]
   readonly mark: 'bad' | 'undeclared' | undefined
-  /** Where its documents are listed; undefined where there are none. */
+  /** Path of the list of its documents; undefined if the state has none. */
   readonly path: string | undefined
 }
 
 interface DiagramProps {
   readonly type: string
-  /** The databases: a name or glob. */
+  /** Name or glob of the databases. */
   readonly pattern: string
   readonly machine: Machine
-  /** By state; also states that the machine does not declare. */
+  /** By state, including states that the machine does not declare. */
   readonly states: ReadonlyMap<string, StateShown>
 }
 
@@ -45,7 +45,7 @@ interface Drawing {
   readonly arrows: readonly Arrow[]
 }
 
-/** What is used of it: its own types name their files without endings, which TypeScript does not find as Node does. */
+/** The used part of dagre. Its own types name files without endings, which TypeScript does not find here. */
 interface Dagre {
   readonly graphlib: { readonly Graph: new (options: { readonly multigraph: boolean }) => Graph }
   readonly layout: (graph: Graph) => void
@@ -65,7 +65,7 @@ const dagre = untyped as unknown as Dagre
 /** Pixels. */
 const [HEIGHT, A_LETTER, LEAST_WIDTH, MARGIN] = [64, 8, 168, 8]
 
-/** It takes some milliseconds, and the machines of a process do not change. */
+/** A layout takes some milliseconds, and the machines of a process do not change. */
 const drawings = new LRUCache<string, Drawing>({ max: 200 })
 
 function drawingOf(machine: Machine, names: readonly string[]): Drawing {
@@ -82,8 +82,8 @@ function draw(machine: Machine, names: readonly string[]): Drawing {
     graph.setNode(state, { width: Math.max(LEAST_WIDTH, state.length * A_LETTER + 32), height: HEIGHT })
   const arrows: Omit<Arrow, 'points'>[] = []
   const add = (from: string, to: string, arrow: Omit<Arrow, 'points'>) => {
-    if (from === to || !graph.hasNode(to)) return // a state that may be written again is no step
-    if (to === 'error' && arrow.kind === 'step') return // each that has a handler may fail: lines from all would hide the others
+    if (from === to || !graph.hasNode(to)) return // writing the same state again is no step
+    if (to === 'error' && arrow.kind === 'step') return // any handler may fail: these arrows would hide the others
     graph.setEdge(
       from,
       to,
@@ -118,7 +118,7 @@ const timeLabel = (timeout: NonNullable<State['timeout']>): string =>
 
 const middleOf = ({ points }: Arrow) => points[Math.floor(points.length / 2)]!
 
-/** Scrolls by itself where it is wider than the page. */
+/** Scrolls by itself if it is wider than the page. */
 export const MachineDiagram = ({ type, pattern, machine, states }: DiagramProps) => {
   const names = [...new Set([...Object.keys(machine), ...states.keys()])]
   const name = oneLine(`States of ${type} in ${pattern}`)

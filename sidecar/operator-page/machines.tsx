@@ -5,9 +5,9 @@ import type { Counted } from './per-database.ts'
 import { grouped, Layout, listPath, Text, type Viewer } from './layout.tsx'
 import { MachineDiagram, type StateShown } from './machine-diagram.tsx'
 
-/** A type of documents, where a machine of this sidecar guards it. */
+/** The state machine of a type in the databases of one pattern. */
 export interface ServedMachine {
-  /** A name or glob of the settings. */
+  /** A name or glob in the settings. */
   readonly pattern: string
   readonly type: string
   readonly machine: Machine
@@ -20,12 +20,12 @@ interface MachinesProps {
   readonly patterns: readonly string[]
 }
 
-/** Each machine with how many documents stand where. */
+/** Shows each machine as a diagram, with the number of documents in each state. */
 export const Machines = ({ viewer, machines, counted, patterns }: MachinesProps) => (
   <Layout title="Machines" isLive={counted.isWhole ? 'slowly' : 'soon'} current="/machines" viewer={viewer}>
     <p>
-      The states of each type of documents, and how many are in each. A box leads to its documents; a broken line is a
-      step by time. Each state that has a handler may fail into error.
+      The states of each document type, with the number of documents in each. Click a state to list its documents. A
+      broken line is a timeout. Every state with a handler can also fail into error.
     </p>
     {machines.map(({ pattern, type, machine }) => (
       <section>
@@ -46,7 +46,7 @@ export const Machines = ({ viewer, machines, counted, patterns }: MachinesProps)
   </Layout>
 )
 
-/** How many documents stand how, by state; also in states that the machine does not declare. */
+/** Counts the documents by state and status, including states that the machine does not declare. */
 export function statesOf(
   { pattern, type, machine }: ServedMachine,
   { databases }: Pick<Counted, 'databases'>,
@@ -68,11 +68,11 @@ export function statesOf(
       const isHandled = machine[state]?.mode !== undefined
       const [most] = [...statuses].sort(([, one], [, other]) => other - one)
       const status = isStuck ? undefined : most?.[0]
-      const told = [...statuses].map(
+      const counts = [...statuses].map(
         ([one, count]) => `${grouped(count)} ${one === 'ready' && !isHandled ? 'at rest' : one}`,
       )
       const mark = isStuck ? 'bad' : isDeclared ? undefined : 'undeclared'
-      return [state, { counts: told, mark, path: listPath({ db: pattern, type, state, status }) }] as const
+      return [state, { counts, mark, path: listPath({ db: pattern, type, state, status }) }] as const
     }),
   )
 }

@@ -11,7 +11,6 @@ import type { Clock } from '../core/clock.ts'
 import { isAmong } from '../core/glob.ts'
 import { oneLine } from '../core/visible.ts'
 import { isCouchError, isServerAway, unreadInWords, type CouchError } from '../couch/couch-errors.ts'
-import { handlersOf } from '../databases/capabilities.ts'
 import { explainDocument } from '../databases/explain-document.ts'
 import { handlerSettingsIn } from '../databases/handler-settings.ts'
 import { createHandlerTables } from '../databases/handler-tables.ts'
@@ -25,21 +24,27 @@ import type { Feature } from '../feature.ts'
 import { HttpError, methodNotAllowed } from '../http/http-errors.ts'
 import { readIndexerTasks } from '../indexes/indexer-tasks.ts'
 import { buildsIndexes, readNotes } from '../indexes/notes.ts'
+import { recentFailuresFrom } from '../docstate/recent-failures.ts'
+import { recentMailsFrom } from '../mail/recent-mails.ts'
 import { metricsOf, type Metrics } from '../metrics/metric.ts'
 import type { Platform } from '../platform.ts'
-import { listWorkers } from '../workers/list-workers.ts'
-import { Ask, carryOut, filterOf, meantBy, mostMeant, orderFrom } from './actions.tsx'
+import { listWorkers, type Listed } from '../workers/list-workers.ts'
+import { Confirm, carryOut, selectDatabases, maxSelected, orderFrom } from './actions.tsx'
+import { graphsOf } from './activity.tsx'
+import { documentFilterFrom, filterOf } from './document-filter.ts'
 import { Batches } from './batches.ts'
+import { feedsOf } from './databases.tsx'
 import { Deploys } from './deploys.tsx'
 import { documentMetrics } from './document-metrics.ts'
-import { DocumentPage, Documents, isStatus, type Asked } from './documents.tsx'
+import { DocumentPage, Documents, type FailureShown } from './documents.tsx'
 import { Handlers } from './handlers.tsx'
 import { Indexes } from './indexes.tsx'
-import { graphsOf } from './lately.tsx'
 import { viewerOf, type Viewer } from './layout.tsx'
 import { listById, listStanding } from './list-documents.ts'
 import { Machines } from './machines.tsx'
+import { Mails, type MailAttempt } from './mails.tsx'
 import { Away, Canary, Overview } from './overview.tsx'
+import { OtherWorkers } from './other-workers.ts'
 import { BatchPage, batchPath, Done } from './outcome.tsx'
 import { createCounts, PerDatabase } from './per-database.ts'
 import { PersonPage } from './person-page.tsx'
@@ -48,13 +53,13 @@ import { Series } from './series.ts'
 import { COOKIE, pathFrom, refuseForeign, SignIn, viewing, wantsPage } from './sign-in.tsx'
 
 export interface OperatorPageOptions extends Platform {
-  /** What keeps this worker from its work. */
+  /** Current problems of this worker. */
   readonly problems: () => readonly string[]
-  /** Of all features. */
+  /** Metrics of all features. */
   readonly metrics: () => readonly Metrics[]
 }
 
-/** Nothing from elsewhere, and no script but those that are served here. */
+/** Allows nothing from other sites, and only scripts that the sidecar serves. */
 const POLICY = [
   "default-src 'none'",
   "style-src 'self'",
@@ -65,19 +70,19 @@ const POLICY = [
   "base-uri 'none'",
 ].join('; ')
 
-/** A page that is open asks each five seconds. */
+/** Shorter than the five seconds after which an open page loads again. */
 const FRESH_MS = 4000
-/** A document takes some ten milliseconds; the list of those that no feed has told is read each minute. */
+/** Timeout of a canary. A document takes some 10 ms; the resync that finds missed changes runs each minute. */
 const CANARY_MS = 10_000
-/** So long is waited for the number of documents that an order means. */
+/** Maximum wait for the number of documents that an order selects, milliseconds. */
 const COUNT_MS = 5000
-/** Metrics are read each ten seconds or more. */
+/** Shorter than the ten seconds or more between two scrapes. */
 const SCRAPE_MS = 9000
-/** Side by side. */
+/** Maximum revisions shown side by side. */
 const MOST_CONFLICTS = 4
 const own = createRequire(import.meta.url)
 const folder = join(dirname(own.resolve('couchdb-sidecar/package.json')), 'pages')
-/** What pages load, by the names under which they ask for it. */
+/** Files that pages load, by the names in their addresses. */
 const FILES = [
   ['page.css', 'text/css', join(folder, 'page.css')],
   ['live.js', 'text/javascript', join(folder, 'live.js')],
@@ -86,14 +91,15 @@ const FILES = [
   ['uplot.css', 'text/css', own.resolve('uplot/dist/uPlot.min.css')],
 ] as const
 
-/** `GET /` and the pages below it, for people: server admins, and users with the role `sidecar-viewer`. */
+/** Serves `GET /` and the pages below it to server admins and users with the role `sidecar-viewer`. */
 export function operatorPageFeature(options: OperatorPageOptions): Feature {
-  const { config, couch: connections, authenticate, survey, clock, log, publicUrl, signal, problems } = options
+  const { config, couch: connections, authenticate, survey, clock, log, mailer, publicUrl, signal, problems } = options
   const couch = connections.answers
   const control = couch.db(config.controlDb)
   const patterns = patternsOf(config)
   const recentEvents = new RecentEvents(options)
-  const series = new Series({ metrics: options.metrics, ...options.worker, clock })
+  const { self } = options.worker
+  const series = new Series({ metrics: options.metrics, self, clock })
   const mailbox = mailboxUrl(options, '')
   const counts = createCounts({ couch, survey, patterns, clock, signal })
   const deploys = new PerDatabase({
@@ -103,32 +109,42 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
   const tables = createHandlerTables({ ...options, couch, compiler: createCompiler() })
   const app = new Hono()
 
-  /** For those who are signed in; others are asked to. What is made is a page's content, or another answer. */
+  /** Answers signed-in users; redirects others to the sign-in. `make` returns a page's content, or another answer. */
   const shown = (make: (c: Context, viewer: Viewer) => Promise<Child | Response>) => async (c: Context) => {
-    const user = await viewing(c, authenticate).catch(awayIf503)
-    if (user === 'away') {
+    const away = () => {
       c.status(503)
       return page(c, <Away problems={problems()} />)
     }
+    const user = await viewing(c, authenticate).catch(awayIf503)
+    if (user === 'away') return away()
     if (!user) return c.redirect(`/sign-in?to=${encodeURIComponent(pathOf(c))}`, 303)
     const isByItself = c.req.header('sidecar-refresh') !== undefined
     const renewed = isByItself ? undefined : await options.renewSession(c)
     if (renewed !== undefined) c.header('Set-Cookie', cookieOf(renewed, publicUrl))
-    const made = await make(c, viewerOf(user))
+    const made = await make(c, viewerOf(user)).catch(c.req.method === 'GET' ? awayIf503 : undefined)
+    if (made === 'away') return away()
     return made instanceof Response ? made : page(c, made)
   }
 
-  /** For those who may act, by a form of these pages. */
+  /** Answers users who may act, through a form of these pages. */
   const acted = (make: (c: Context, viewer: Viewer) => Promise<Child | Response>) => {
-    const asked = shown((c, viewer) => {
-      if (!viewer.mayAct) throw new HttpError(403, 'forbidden', 'You may look, and not act: that is for server admins.')
+    const handle = shown((c, viewer) => {
+      if (!viewer.mayAct)
+        throw new HttpError(403, 'forbidden', 'You have read access only: actions need a server admin.')
       return make(c, viewer)
     })
     return (c: Context) => {
       refuseForeign(c)
-      return asked(c)
+      return handle(c)
     }
   }
+
+  const notesOf = (workers: readonly Listed[], until: AbortSignal) =>
+    readNotes(
+      control,
+      workers.filter(buildsIndexes).map(({ id }) => id),
+      until,
+    )
 
   const stuck = createShared(clock, async () => {
     const [counted, workers, settings] = await Promise.all([
@@ -141,21 +157,33 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
     const onUnread = (name: string, error: CouchError) => void unread.push(unreadInWords(name, error))
     const { databases } = counted
     const groups = await findStuck({ couch, databases, patterns, workers, paused, signal, onUnread })
-    const handlers = new Set(workers.flatMap((worker) => handlersOf(worker)))
-    return { counted, groups, unread, workers: workers.length, handlers }
+    const indexNotes = await notesOf(workers, signal)
+    return { counted, groups, unread, workers, indexNotes }
   })
 
   const expire = () => {
     counts.expire()
     stuck.expire()
   }
-  /** For a number on which a person decides. */
+  /** A fresh count, for a number that a person decides on. */
   const countNow = () => counts.look(0, COUNT_MS)
   const batches = new Batches({ couch, controlDb: config.controlDb, clock, log, signal, onOver: expire })
+  const others = new OtherWorkers({
+    ...{ payload: options.worker.payload, self, clock },
+    dataToSend: () => ({
+      series: series.lines,
+      events: recentEvents.toSend(),
+      batches: batches.toSend,
+      mails: mailer.recent.all,
+      failures: options.recentFailures.all,
+    }),
+    requestsToSend: () => (batches.stopping.length > 0 ? { stop: batches.stopping } : {}),
+    onRequest: ({ stop }) => Array.isArray(stop) && batches.stopOwn(stop),
+  })
 
   app.get('/_page/series', async (c) => {
     if (!(await viewing(c, authenticate))) throw new HttpError(401, 'unauthorized', 'Sign in first.')
-    return c.json(graphsOf(series.look().lines))
+    return c.json(graphsOf((await series.with(others.look())).lines))
   })
 
   for (const [name, type, file] of FILES) {
@@ -165,30 +193,36 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
 
   app.get('/', async (c, next) => {
     if (!wantsPage(c)) return next()
-    return shown(async (_, viewer) => (
-      <Overview
-        {...await stuck.look()}
-        {...{ viewer, mailbox, lately: series.look(), recentEvents: recentEvents.look(), batches: batches.running }}
-        problems={problems()}
-      />
-    ))(c)
+    return shown(async (_, viewer) => {
+      const received = others.look()
+      const activity = await series.with(received)
+      const feeds = await feedsOf(options.metrics())
+      const [events, running] = [recentEvents.with(received), batches.running(received)]
+      return (
+        <Overview
+          {...await stuck.look()}
+          {...{ viewer, activity, feeds, patterns, recentEvents: events, batches: running, problems: problems() }}
+        />
+      )
+    })(c)
   })
 
   app.get(
     '/documents',
     shown(async (c, viewer) => {
-      const asked = askedOf(c)
+      const filter = documentFilterFrom(c.req.query())
       const { databases } = await counts.look()
-      const meant = { couch, databases: meantBy(asked, databases), signal: c.req.raw.signal } // who has left is not read for
-      const { id, after } = asked
+      // The read ends when the client leaves.
+      const selected = { couch, databases: selectDatabases(filter, databases), signal: c.req.raw.signal }
+      const { id, after } = filter
       const listing = id
-        ? await listById(meant, id)
-        : await listStanding(meant, { filter: filterOf(asked), now: clock.now(), after })
-      return <Documents {...{ viewer, asked, listing, total: mostMeant(asked, databases) }} />
+        ? await listById(selected, id)
+        : await listStanding(selected, { filter: filterOf(filter), now: clock.now(), after })
+      return <Documents {...{ viewer, filter, listing, total: maxSelected(filter, databases) }} />
     }),
   )
 
-  /** Those of the user's own databases first. */
+  /** Sorts the user's own databases first. */
   const isOwn = (pattern: string) => Number(config.databases.includes(pattern))
   const machines = patterns
     .toSorted((one, other) => isOwn(other) - isOwn(one))
@@ -208,9 +242,15 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
     const doc = await couch.db(db).find(id, { conflicts: true }, { signal: until })
     if (isShown) log.info({ db, doc: id, by: viewer.name }, 'the fields of a document were shown')
     const revisions = (doc?._conflicts ?? []).slice(0, MOST_CONFLICTS)
-    const others = await Promise.all(revisions.map((rev) => couch.db(db).find(id, { rev }, { signal: until })))
-    const conflicts = others.flatMap((other) => other ?? []) // one may be deleted meanwhile
-    return <DocumentPage {...{ viewer, database: db, doc, conflicts, explained, isShown }} />
+    const revised = await Promise.all(revisions.map((rev) => couch.db(db).find(id, { rev }, { signal: until })))
+    const conflicts = revised.flatMap((revision) => revision ?? []) // a revision may be deleted in the meantime
+    const failures: readonly FailureShown[] = [
+      ...options.recentFailures.all,
+      ...others
+        .look()
+        .flatMap(({ worker, data }) => recentFailuresFrom(data.failures).map((failure) => ({ ...failure, worker }))),
+    ]
+    return <DocumentPage {...{ viewer, database: db, doc, conflicts, explained, failures, isShown }} />
   }
   app.get('/document', shown(documentPage(false)))
   app.post('/document', acted(documentPage(true)))
@@ -220,7 +260,8 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
     shown(async (c, viewer) => {
       const until = c.req.raw.signal
       const [workers, settings] = await Promise.all([listWorkers(control, until), handlerSettingsIn(control, until)])
-      return <Handlers {...{ viewer, workers, settings }} />
+      const lines = (await series.with(others.look())).workers
+      return <Handlers {...{ viewer, workers, settings, lines }} />
     }),
   )
 
@@ -232,8 +273,23 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
         listWorkers(control, until),
         readIndexerTasks(couch, { signal: until }),
       ])
-      const keepers = workers.filter(buildsIndexes).map(({ id }) => id)
-      return <Indexes {...{ viewer, tasks, notes: await readNotes(control, keepers, until) }} />
+      return <Indexes {...{ viewer, tasks, notes: await notesOf(workers, until) }} />
+    }),
+  )
+
+  app.get(
+    '/mails',
+    shown(async (_, viewer) => {
+      const received = others.look()
+      const attempts: readonly MailAttempt[] = [
+        ...mailer.recent.all,
+        ...received.flatMap(({ worker, data }) => recentMailsFrom(data.mails).map((mail) => ({ ...mail, worker }))),
+      ]
+      const newestFirst = attempts.toSorted((one, other) => other.at.localeCompare(one.at))
+      const { groups } = await stuck.look()
+      const { lines } = await series.with(received)
+      const sender = { server: mailer.server, from: config.mailFrom, mailbox, isCaught: options.catcher !== undefined }
+      return <Mails {...{ viewer, ...sender, lines, attempts: newestFirst, groups }} />
     }),
   )
 
@@ -251,7 +307,9 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
       const address = c.req.query('address')?.trim() || undefined
       const person = address === undefined ? undefined : await findPerson(control, address, c.req.raw.signal)
       if (person) log.info({ owner: ownerHashOf(person.address), by: viewer.name }, 'a user was looked at')
-      return <PersonPage {...{ viewer, address, person, controlDb: config.controlDb }} />
+      const { databases } = person ? { databases: [] } : await counts.look()
+      const counted = databases.find(({ name }) => name === config.controlDb)?.counted?.counts
+      return <PersonPage {...{ viewer, address, person, controlDb: config.controlDb, counts: counted }} />
     }),
   )
 
@@ -260,9 +318,9 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
     shown(async (c, viewer) => {
       const fields = c.req.query()
       const order = orderFrom(fields)
-      if (!('asked' in order)) return <Ask {...{ viewer, order, fields, most: undefined, isWhole: true }} />
+      if (!('filter' in order)) return <Confirm {...{ viewer, order, fields, most: undefined, isWhole: true }} />
       const { databases, isWhole } = await countNow()
-      return <Ask {...{ viewer, order, fields, most: mostMeant(order.asked, databases), isWhole }} />
+      return <Confirm {...{ viewer, order, fields, most: maxSelected(order.filter, databases), isWhole }} />
     }),
   )
   app.post(
@@ -270,14 +328,16 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
     acted(async (c, viewer) => {
       const order = orderFrom(await fieldsOf(c))
       const by = viewer.name
-      if ('asked' in order) {
+      if ('filter' in order) {
         const names = await survey.list((name) => isAmong(name, patterns), c.req.raw.signal)
-        const most = mostMeant(order.asked, (await countNow()).databases)
-        const { id } = await batches.begin(order, { names: names.sort(), by, most })
-        return c.redirect(batchPath(id), 303)
+        const most = maxSelected(order.filter, (await countNow()).databases)
+        const batch = await batches.begin(order, { names: names.sort(), by, most })
+        // At another address, another worker might answer, which does not know the batch yet.
+        if (batch.status !== 'running') return <BatchPage {...{ viewer, batch }} />
+        return c.redirect(batchPath(batch.id), 303)
       }
-      const deed = { couch, controlDb: config.controlDb, names: [], by, clock, signal: c.req.raw.signal }
-      const sums = await carryOut(order, deed)
+      const context = { couch, controlDb: config.controlDb, names: [], by, clock, signal: c.req.raw.signal }
+      const sums = await carryOut(order, context)
       expire()
       log.info({ ...order, address: undefined, by, ...sums, undo: undefined }, 'an operator has acted')
       return <Done {...{ viewer, order, sums }} />
@@ -285,7 +345,10 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
   )
   app.get(
     '/batch',
-    shown((c, viewer) => Promise.resolve(<BatchPage {...{ viewer, batch: batches.get(c.req.query('id') ?? '') }} />)),
+    shown((c, viewer) => {
+      const batch = batches.get(c.req.query('id') ?? '', others.look())
+      return Promise.resolve(<BatchPage {...{ viewer, batch }} />)
+    }),
   )
   app.post(
     '/batch/stop',
@@ -340,13 +403,13 @@ export function operatorPageFeature(options: OperatorPageOptions): Feature {
   }
 }
 
-/** While CouchDB cannot be asked who it is. */
+/** Returns `away` while CouchDB cannot be reached; rethrows other errors. */
 function awayIf503(thrown: unknown): 'away' {
   if (isCouchError(thrown) && isServerAway(thrown.code)) return 'away'
   throw thrown
 }
 
-/** Asked for by many at once, it is worked out once; and not again as long as it is fresh. */
+/** Shares one result among concurrent callers, and with later callers while the result is fresh. */
 function createShared<T>(clock: Pick<Clock, 'ticks'>, work: () => Promise<T>) {
   let known: { readonly result: Promise<T>; readonly at: number } | undefined
   return {
@@ -357,7 +420,7 @@ function createShared<T>(clock: Pick<Clock, 'ticks'>, work: () => Promise<T>) {
       result.catch(() => (known = undefined))
       return result
     },
-    /** After a write of ours. */
+    /** Drops the result, after a write of this worker. */
     expire: () => void (known = undefined),
   }
 }
@@ -375,15 +438,6 @@ function page(c: Context, content: Child): Response | Promise<Response> {
 const cookieOf = (value: string, publicUrl: string): string =>
   `${COOKIE}=${value}; Path=/; HttpOnly; SameSite=Strict${publicUrl.startsWith('https:') ? '; Secure' : ''}`
 
-function askedOf(c: Context): Asked {
-  const { db, type, state, status, code, id, after } = c.req.query()
-  if (status && !isStatus(status)) throw new HttpError(400, 'bad_request', `There is no status ${status}.`)
-  return {
-    ...{ db: db || undefined, type: type || undefined, state: state || undefined, status: status || undefined },
-    ...{ code: code || undefined, id: id || undefined, after: after || undefined },
-  }
-}
-
 async function fieldsOf(c: Context): Promise<Record<string, string | undefined>> {
   const fields = await c.req.parseBody()
   return Object.fromEntries(
@@ -391,7 +445,7 @@ async function fieldsOf(c: Context): Promise<Record<string, string | undefined>>
   )
 }
 
-/** A document, or its database, that is not there is no failure of the page. */
+/** A missing document or database is no failure of the page. */
 function missing(thrown: unknown) {
   const { code, message } = thrown as { code?: unknown; message?: unknown }
   if (code !== 'not-found' && code !== 'not_found') throw thrown

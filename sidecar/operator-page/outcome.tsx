@@ -1,16 +1,16 @@
-/** What came of an order, or how far it is. */
+/** The result of an order, or its progress. */
 import { backFrom, subjectOf, TITLES, type Order, type Sums, type Verb } from './actions.tsx'
 import type { Batch } from './batches.ts'
 import { grouped, Hidden, Layout, Text, Time, type Viewer } from './layout.tsx'
 
 const DONE: Readonly<Record<Verb, string>> = {
-  retry: 'brought back',
+  retry: 'retried',
   discard: 'discarded',
-  undo: 'stand as before',
+  undo: 'restored',
   pause: 'paused',
   resume: 'resumed',
   set: 'set',
-  mail: 'mail is asked for',
+  mail: 'mail requested',
   revoke: 'revoked',
 }
 
@@ -31,25 +31,25 @@ export const Done = ({ viewer, order, sums }: DoneProps) => (
 
 interface BatchProps {
   readonly viewer: Viewer
-  /** Undefined where this worker knows nothing of it. */
+  /** Undefined if no worker has sent it. */
   readonly batch: Batch | undefined
 }
 
 const BATCH_TITLES: Readonly<Record<Batch['status'], string>> = {
-  running: 'Under way',
+  running: 'In progress',
   done: 'Done',
   stopped: 'Stopped',
-  broken: 'Broken off',
+  broken: 'Failed',
 }
 
-/** How far an order is that means many documents. */
+/** Shows the progress and the result of an order for many documents. */
 export const BatchPage = ({ viewer, batch }: BatchProps) => {
   if (!batch) {
     return (
-      <Layout title="Unknown" viewer={viewer}>
-        <p class="bad">
-          This worker knows nothing of it: it was started since, or another one serves the page. What was written is
-          written, and the same order goes on with the rest.
+      <Layout title="Unknown order" isLive="soon" viewer={viewer}>
+        <p>
+          If another worker runs this order, its progress appears here within seconds. If that worker has restarted, the
+          order has stopped: the documents written so far stay as they are. Give the same order again for the rest.
         </p>
         <p>
           <a href="/">To the overview</a>
@@ -57,7 +57,7 @@ export const BatchPage = ({ viewer, batch }: BatchProps) => {
       </Layout>
     )
   }
-  const { id, order, status, sums, most, at, by } = batch
+  const { id, order, status, sums, most, at, by, worker, isStopping } = batch
   const isRunning = status === 'running'
   const isNothing = status === 'done' && sums.done === 0
   return (
@@ -69,34 +69,40 @@ export const BatchPage = ({ viewer, batch }: BatchProps) => {
       <p>
         <Text of={`${TITLES[order.verb]}: ${subjectOf(order, most)} By ${by}, since `} />
         <Time at={at} />
+        {worker !== undefined && <Text of={`, on worker ${worker}.`} />}
       </p>
-      {isRunning && <Progress {...{ id, sums, most, viewer }} />}
+      {isRunning && <Progress {...{ id, sums, most, viewer, isStopping }} />}
       <Outcome {...{ order, sums, isRunning }} />
       {(status === 'stopped' || status === 'broken') && (
-        <p>What is written stays. The same order goes on with the rest.</p>
+        <p>Documents written so far stay as they are. Give the same order again for the rest.</p>
       )}
       <p>
         <a href={backFrom(order)}>Go back</a> or <a href="/">to the overview</a>
-        {isRunning && '; it goes on without this page.'}
+        {isRunning && '. The order continues without this page.'}
       </p>
     </Layout>
   )
 }
 
-const Progress = ({ id, sums, most, viewer }: Pick<Batch, 'id' | 'sums' | 'most'> & { readonly viewer: Viewer }) => {
+interface ProgressProps extends Pick<Batch, 'id' | 'sums' | 'most' | 'isStopping'> {
+  readonly viewer: Viewer
+}
+
+const Progress = ({ id, sums, most, viewer, isStopping }: ProgressProps) => {
   const seen = sums.done + sums.changed + sums.refused
   return (
     <>
       <p>
-        <progress max={Math.max(most, seen)} value={seen} aria-label="How far it is" /> {grouped(seen)} of{' '}
+        <progress max={Math.max(most, seen)} value={seen} aria-label="Progress" /> {grouped(seen)} of{' '}
         {grouped(Math.max(most, seen))}
       </p>
       <noscript>
         <p>
-          <a href={batchPath(id)}>Look again</a>
+          <a href={batchPath(id)}>Reload</a>
         </p>
       </noscript>
-      {viewer.mayAct && (
+      {isStopping && <p>Stopping: the worker is notified within seconds.</p>}
+      {viewer.mayAct && !isStopping && (
         <form method="post" action="/batch/stop">
           <Hidden values={{ id }} />
           <button class="quiet">Stop</button>
@@ -108,7 +114,7 @@ const Progress = ({ id, sums, most, viewer }: Pick<Batch, 'id' | 'sums' | 'most'
 
 export const batchPath = (id: string): string => `/batch?id=${encodeURIComponent(id)}`
 
-/** One line for each that is under way. */
+/** Shows the orders in progress, one per line. */
 export const UnderWay = ({ batches }: { readonly batches: readonly Batch[] }) => (
   <ul>
     {batches.map(({ id, order, most, sums: { done }, by }) => (
@@ -136,8 +142,8 @@ const Outcome = ({ order, sums: { done, changed, refused, why, undo }, isRunning
         />
       </p>
     )}
-    {changed > 0 && <p>{grouped(changed)} changed meanwhile, and are left as they are now.</p>}
-    {refused > 0 && <p class="bad">{grouped(refused)} were refused by the database.</p>}
+    {changed > 0 && <p>{grouped(changed)} changed in the meantime and were left as they are.</p>}
+    {refused > 0 && <p class="bad">{grouped(refused)} were refused by CouchDB.</p>}
     {why && (
       <p class="bad">
         <Text of={why} />

@@ -1,34 +1,40 @@
 import type { CanaryResult } from '../canary/canary.ts'
 import type { StuckGroup } from '../databases/stuck.ts'
-import { STUCK } from '../../ddocs/lib/stuck.ts'
+import { handlersOf } from '../databases/capabilities.ts'
+import type { Note } from '../indexes/notes.ts'
+import type { Listed } from '../workers/list-workers.ts'
 import type { Batch } from './batches.ts'
 import type { Counted } from './per-database.ts'
 import type { RecentEvent } from './recent-events.ts'
+import { Activity, type ActivityProps } from './activity.tsx'
+import { Databases, type Feed } from './databases.tsx'
+import { grouped, Layout, Sentences, listPath, Table, Text, Time, type Viewer } from './layout.tsx'
 import { UnderWay } from './outcome.tsx'
-import { Lately, type LatelyProps } from './lately.tsx'
-import { grouped, Layout, Sentences, listPath, RetryOrDiscard, Table, Text, Time, type Viewer } from './layout.tsx'
+import { Stuck } from './stuck.tsx'
+import { Workers } from './workers.tsx'
 
 interface OverviewProps {
   readonly viewer: Viewer
   readonly counted: Counted
   readonly groups: readonly StuckGroup[]
-  /** Of databases that could not be looked through. */
+  /** Sentences about databases that could not be searched for stuck documents. */
   readonly unread: readonly string[]
-  /** What keeps this worker from its work. */
+  /** Current problems of this worker. */
   readonly problems: readonly string[]
-  readonly workers: number
-  readonly lately: LatelyProps
-  /** Of the worker that serves the page, the last first. */
+  readonly workers: readonly Listed[]
+  /** Notes of all workers that build indexes. */
+  readonly indexNotes: readonly Note[]
+  readonly activity: ActivityProps
+  readonly feeds: readonly Feed[]
+  /** Names and globs in the settings. */
+  readonly patterns: readonly string[]
+  /** Newest first. */
   readonly recentEvents: readonly RecentEvent[]
-  /** Orders of operators that are under way in this worker. */
+  /** Orders of operators in progress. */
   readonly batches: readonly Batch[]
-  /** Where the mails are shown that were caught here; undefined where they are sent. */
-  readonly mailbox: string | undefined
-  /** That some worker has, by `type/state`. */
-  readonly handlers: ReadonlySet<string>
 }
 
-/** Is all well? What does not go on, why, and since when? */
+/** Shows whether all is well, and which documents are stuck, why, and since when. */
 export const Overview = ({
   viewer,
   counted,
@@ -36,9 +42,10 @@ export const Overview = ({
   unread,
   problems,
   workers,
-  handlers,
-  mailbox,
-  lately,
+  indexNotes,
+  activity,
+  feeds,
+  patterns,
   recentEvents,
   batches,
 }: OverviewProps) => {
@@ -47,15 +54,17 @@ export const Overview = ({
     ...problems,
     ...(counted.trouble ? [counted.trouble] : []),
     ...new Set([...counted.unread, ...unread]),
-    ...(workers === 0 ? ['No worker runs.'] : []),
+    ...(workers.length === 0 ? ['No worker runs.'] : []),
+    ...failingIndexes(indexNotes),
   ]
   const isCounted = counted.isWhole
   const isWell = isCounted && reasons.length === 0 && stuck === 0
+  const handlers = new Set(workers.flatMap((worker) => handlersOf(worker)))
   return (
     <Layout title="Overview" current="/" hasGraphs isLive={isCounted ? 'slowly' : 'soon'} viewer={viewer}>
       <p class={isWell ? 'well' : isCounted || stuck > 0 || reasons.length > 0 ? 'bad' : ''} role="status">
         {stuck > 0
-          ? `${grouped(stuck)} ${stuck === 1 ? 'document does' : 'documents do'} not go on.`
+          ? `${grouped(stuck)} ${stuck === 1 ? 'document is' : 'documents are'} stuck.`
           : isWell
             ? 'All is well.'
             : isCounted || reasons.length > 0
@@ -64,29 +73,32 @@ export const Overview = ({
       </p>
       {reasons.length > 0 && <Sentences of={reasons} />}
       {batches.length > 0 && <UnderWay batches={batches} />}
-      {groups.length > 0 && <Stuck groups={groups} viewer={viewer} />}
-      <Lately {...lately} />
-      {recentEvents.length > 0 && <Happened recentEvents={recentEvents} />}
-      <Databases counted={counted} handlers={handlers} />
-      {mailbox && (
-        <p>
-          No mail leaves this machine: <a href={mailbox}>the mails that were caught</a>.
-        </p>
-      )}
+      {groups.length > 0 && <Stuck title="Stuck documents" groups={groups} viewer={viewer} />}
+      <Activity {...activity} />
+      <Workers workers={workers} lines={activity.workers} />
+      <Databases {...{ feeds, counted, patterns }} />
+      {recentEvents.length > 0 && <RecentEvents recentEvents={recentEvents} />}
+      <States counted={counted} handlers={handlers} />
       {viewer.mayAct && (
         <form method="post" action="/canary">
-          <button class="quiet">Send a canary</button> a document that goes the whole way, and is deleted
+          <button class="quiet">Send a canary</button> The sidecar writes a test document, handles it, and deletes it.
         </form>
       )}
     </Layout>
   )
 }
 
-const Happened = ({ recentEvents }: Pick<OverviewProps, 'recentEvents'>) => (
+function failingIndexes(notes: readonly Note[]): readonly string[] {
+  const failing = notes.flatMap(({ behind }) => behind).filter(({ error }) => error !== null)
+  if (failing.length === 0) return []
+  return [`${failing.length === 1 ? 'An index' : `${grouped(failing.length)} indexes`} cannot be built: see Indexes.`]
+}
+
+const RecentEvents = ({ recentEvents }: Pick<OverviewProps, 'recentEvents'>) => (
   <section>
-    <h2 id="happened">Since you look, in this worker</h2>
+    <h2 id="events">Recent events</h2>
     <ol class="timeline">
-      {recentEvents.map(({ at, text, path }) => (
+      {recentEvents.map(({ at, text, path, worker }) => (
         <li>
           <Time at={at} />
           {path === undefined ? (
@@ -96,20 +108,22 @@ const Happened = ({ recentEvents }: Pick<OverviewProps, 'recentEvents'>) => (
               <Text of={text} />
             </a>
           )}
+          {worker !== undefined && <Text of={`in ${worker}`} />}
         </li>
       ))}
     </ol>
   </section>
 )
 
-/** In place of every page while CouchDB does not answer: it says who may see them. */
+/** Replaces every page while CouchDB does not answer: only CouchDB can say who may see pages. */
 export const Away = ({ problems }: Pick<OverviewProps, 'problems'>) => (
   <Layout title="CouchDB does not answer" isLive="slowly" viewer={undefined}>
     <p class="bad" role="status">
-      Nothing can be shown, and nothing is handled, until it does. The sidecar goes on by itself then; nothing is lost.
+      No page can be shown and no document is handled until CouchDB answers. Nothing is lost: the sidecar continues by
+      itself.
     </p>
     <Sentences of={problems} />
-    <p>Look at CouchDB: does it run, and is it reached from here?</p>
+    <p>Check that CouchDB runs, and that this machine can reach it.</p>
   </Layout>
 )
 
@@ -118,17 +132,17 @@ interface CanaryProps {
   readonly result: CanaryResult
 }
 
-/** How a document fared that was sent the whole way. */
+/** Shows the result of a canary. */
 export const Canary = ({ viewer, result }: CanaryProps) => (
   <Layout title="Canary" viewer={viewer}>
     {result.kind === 'arrived' ? (
       <p class="well" role="status">
-        It has arrived: <Text of={`${Math.round(result.ms)} ms, by ${result.worker}`} />.
+        The canary arrived after <Text of={`${Math.round(result.ms)} ms, handled by ${result.worker}`} />.
       </p>
     ) : (
       <>
         <p class="bad" role="status">
-          It has not arrived.
+          The canary has not arrived.
         </p>
         <Sentences of={result.reasons} />
       </>
@@ -139,51 +153,7 @@ export const Canary = ({ viewer, result }: CanaryProps) => (
   </Layout>
 )
 
-const filterOf = ({ databases, type, state, status, code }: StuckGroup) => ({
-  db: databases,
-  type,
-  state,
-  status,
-  code,
-})
-
-const Stuck = ({ groups, viewer }: { readonly groups: readonly StuckGroup[]; readonly viewer: Viewer }) => (
-  <section>
-    <h2 id="stuck">What does not go on</h2>
-    <Table labelledby="stuck" columns={['Documents', 'Handler', 'In', 'How', 'Since', 'Why', '']}>
-      {groups.map((group) => (
-        <tr>
-          <td class="number">
-            <a href={listPath(filterOf(group))}>{grouped(group.count)}</a>
-          </td>
-          <th scope="row">
-            <Text of={`${group.type}/${group.state}`} />
-          </th>
-          <td>
-            <Text of={group.databases} />
-          </td>
-          <td>
-            <span class={`status ${group.status}`}>{group.status}</span>
-          </td>
-          <td>
-            <Time at={group.since} />
-          </td>
-          <td class="text">
-            <Text of={[group.code, group.why].filter(Boolean).join(': ')} />
-          </td>
-          <td class="actions">
-            {viewer.mayAct && STUCK.includes(group.status) && <RetryOrDiscard values={filterOf(group)} what="all" />}
-          </td>
-        </tr>
-      ))}
-    </Table>
-  </section>
-)
-
-/** So many are listed; of more, the sums. */
-const MOST_LISTED = 50
-
-const Databases = ({ counted, handlers }: Pick<OverviewProps, 'counted' | 'handlers'>) => {
+const States = ({ counted, handlers }: { readonly counted: Counted; readonly handlers: ReadonlySet<string> }) => {
   const { databases, total } = counted
   const sums = new Map<string, Map<string, number>>()
   for (const { counted } of databases)
@@ -195,11 +165,7 @@ const Databases = ({ counted, handlers }: Pick<OverviewProps, 'counted' | 'handl
   return (
     <section>
       <h2 id="states">Documents by state</h2>
-      <p>
-        {!counted.isWhole
-          ? `${grouped(databases.length)} of ${grouped(total)} databases are counted so far.`
-          : `In ${grouped(total)} ${total === 1 ? 'database' : 'databases'}${total <= MOST_LISTED ? `: ${databases.map(({ name }) => name).join(', ')}` : ''}.`}
-      </p>
+      {!counted.isWhole && <p>{`${grouped(databases.length)} of ${grouped(total)} databases are counted so far.`}</p>}
       <Table labelledby="states" columns={['Type and state', 'Documents']}>
         {rows.map(([name, statuses]) => {
           const [type = '', state = ''] = split(name)
@@ -223,5 +189,5 @@ const Databases = ({ counted, handlers }: Pick<OverviewProps, 'counted' | 'handl
   )
 }
 
-/** A schedule's type has a slash of its own. */
+/** The type of a schedule contains a slash. */
 const split = (name: string) => [name.slice(0, name.lastIndexOf('/')), name.slice(name.lastIndexOf('/') + 1)] as const

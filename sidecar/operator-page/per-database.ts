@@ -15,37 +15,37 @@ export interface PerDatabaseOptions<T> {
   readonly clock: Clock
   /** Ends all requests. */
   readonly signal: AbortSignal
-  /** Throws `CouchError`: `timeout` where its index is being built. */
+  /** Throws `CouchError`; its code is `timeout` while the index is being built. */
   readonly read: (name: string) => Promise<T>
 }
 
-/** What was read of all databases. */
+/** The values of all databases. */
 export interface Looked<T> {
-  /** As far as they are read, in the order of their names. */
+  /** Values of the databases read so far, in the order of the names. */
   readonly databases: readonly T[]
-  /** Of how many. */
+  /** Number of all databases. */
   readonly total: number
-  /** Whether all of them are. */
+  /** Whether all databases are read. */
   readonly isWhole: boolean
-  /** Whether all have been, at some time: what is there now is no part of them. */
+  /** Whether all databases have been read at some time, so that the values are not only a part. */
   readonly isKnown: boolean
-  /** Of which databases CouchDB says that they cannot be read, and what. */
+  /** Sentences about databases that CouchDB cannot read, with its reason. */
   readonly unread: readonly string[]
-  /** Why none can be read now; what is shown may be older then. */
+  /** Why no database can be read now; the values may be older. */
   readonly trouble: string | undefined
 }
 
-/** What is no older is not looked at again: so all open pages cost what one does. */
+/** Newer values are not read again, milliseconds: all open pages together cost as much as one. */
 const FRESH_MS = 4000
-/** A page waits so long for them, and is shown with what there is then. */
+/** Maximum wait of a page, milliseconds. Then the page shows the values read so far. */
 const PATIENCE_MS = 700
 const TOGETHER = 8
 
-/** Something of each database: read when someone asks, of those alone that have changed since. */
+/** Reads a value of each database on demand, and only from databases that have changed. */
 export class PerDatabase<T> {
   readonly #options: PerDatabaseOptions<T>
   readonly #known = new Map<string, { readonly mark: string; readonly value: T }>()
-  /** Why they are not read. */
+  /** Why databases are not read, by name. */
   readonly #unread = new Map<string, string>()
   #total = 0
   #isListed = false
@@ -58,7 +58,7 @@ export class PerDatabase<T> {
     this.#options = options
   }
 
-  /** What is known now, after a short wait for news where it is older than so many milliseconds. */
+  /** Returns the known values. If they are older than `freshMs`, waits briefly for new ones. */
   async look(freshMs = FRESH_MS, patienceMs = PATIENCE_MS): Promise<Looked<T>> {
     const { clock, signal } = this.#options
     if (clock.ticks() - this.#lookedAt > freshMs) {
@@ -73,7 +73,7 @@ export class PerDatabase<T> {
     return { databases, total, isWhole, isKnown: this.#isKnown, unread, trouble: this.#trouble }
   }
 
-  /** After a write of ours: what was read before is old. */
+  /** Marks the values as old, after a write of this worker. */
   expire(): void {
     this.#lookedAt = -Infinity
   }
@@ -85,9 +85,9 @@ export class PerDatabase<T> {
       const names = await survey.list((name) => isAmong(name, patterns), signal)
       this.#total = names.length
       this.#isListed = true
-      const there = new Set(names)
+      const existing = new Set(names)
       for (const names of [this.#known, this.#unread])
-        for (const name of names.keys()) if (!there.has(name)) names.delete(name)
+        for (const name of names.keys()) if (!existing.has(name)) names.delete(name)
       for await (const readings of survey.read(names, signal)) {
         const changed = [...readings].filter(
           ([name, reading]) => this.#known.get(name)?.mark !== JSON.stringify(reading),
@@ -111,15 +111,15 @@ export class PerDatabase<T> {
       this.#unread.delete(name)
     } catch (thrown) {
       if (!isOfOneDatabase(thrown)) throw thrown
-      if (thrown.code !== 'timeout') this.#unread.set(name, unreadInWords(name, thrown)) // else it is read when it can be
+      if (thrown.code !== 'timeout') this.#unread.set(name, unreadInWords(name, thrown)) // `timeout`: read again later
     }
   }
 }
 
-/** How many documents stand how. */
+/** Number of documents by type, state and status. */
 export type Counted = Looked<CountedDatabase>
 
-/** A database whose index is being built for longer holds up no other: it is counted when its index is there. */
+/** Maximum wait for an index. A longer build delays no other database: its documents are counted later. */
 const INDEX_MS = 3000
 
 export const createCounts = ({

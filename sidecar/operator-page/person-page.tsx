@@ -1,19 +1,22 @@
 import type { Person } from '../channels/person.ts'
 import { mayMailAgain, mayRevoke } from '../devices/operate.ts'
-import { documentPath, grouped, Hidden, Layout, Table, Text, type Viewer } from './layout.tsx'
+import type { StateCount } from '../docstate/operator/count-documents.ts'
+import { documentPath, grouped, Hidden, Layout, listPath, Table, Text, type Viewer } from './layout.tsx'
 
 interface PersonProps {
   readonly viewer: Viewer
-  /** What was typed. */
+  /** The typed address. */
   readonly address: string | undefined
   readonly person: Person | undefined
   /** The control database. */
   readonly controlDb: string
+  /** Counts of its documents; undefined while they are not known. */
+  readonly counts: readonly StateCount[] | undefined
 }
 
-/** The devices and channels of one address, which has to be typed: no list of people is shown. */
-export const PersonPage = ({ viewer, address, person, controlDb }: PersonProps) => (
-  <Layout title="Devices and channels" current="/person" isLive={person && 'slowly'} viewer={viewer}>
+/** Shows the devices and channels of one user, or the numbers of all. The address must be typed: the page lists no users. */
+export const PersonPage = ({ viewer, address, person, controlDb, counts }: PersonProps) => (
+  <Layout title="Devices and channels" current="/person" isLive="slowly" viewer={viewer}>
     <search>
       <form method="get" action="/person" class="filter">
         <div>
@@ -23,20 +26,60 @@ export const PersonPage = ({ viewer, address, person, controlDb }: PersonProps) 
         <button>Show</button>
       </form>
     </search>
-    {person && (
+    {person ? (
       <>
         <p role="status">{summaryOf(person)}</p>
         <Devices {...{ viewer, person, controlDb }} />
         <Channels {...{ viewer, person, controlDb }} />
       </>
+    ) : (
+      <Everyone {...{ controlDb, counts }} />
     )}
   </Layout>
 )
 
+const KINDS = [
+  ['account', 'Accounts'],
+  ['device', 'Devices'],
+  ['channel_record', 'Channels'],
+] as const
+
+const Everyone = ({ controlDb, counts }: Pick<PersonProps, 'controlDb' | 'counts'>) => (
+  <section>
+    <h2 id="everyone">All users</h2>
+    {counts === undefined ? (
+      <p>The documents are being counted.</p>
+    ) : !counts.some(({ type }) => KINDS.some(([kind]) => kind === type)) ? (
+      <p>No user yet.</p>
+    ) : (
+      <Table labelledby="everyone" columns={['Kind', 'State', 'Status', 'Documents']}>
+        {KINDS.flatMap(([type, name]) =>
+          counts
+            .filter((count) => count.type === type)
+            .map(({ state, status, count }) => (
+              <tr>
+                <th scope="row">{name}</th>
+                <td>
+                  <Text of={state} />
+                </td>
+                <td>
+                  <span class={`status ${status}`}>{status}</span>
+                </td>
+                <td class="number">
+                  <a href={listPath({ db: controlDb, type, state, status })}>{grouped(count)}</a>
+                </td>
+              </tr>
+            )),
+        )}
+      </Table>
+    )}
+  </section>
+)
+
 function summaryOf({ account, devices, isCut }: Person): string {
-  const cut = isCut ? ' Very many devices wait to be confirmed: some were not looked at.' : ''
-  if (!account && devices.length === 0) return `There is no such user.${cut}`
-  return `${account ? `The account is ${String(account.state)}.` : 'There is no account yet: no device is confirmed.'}${cut}`
+  const cut = isCut ? ' Too many devices wait to be confirmed: some were not searched.' : ''
+  if (!account && devices.length === 0) return `No user has this address.${cut}`
+  return `${account ? `The account is ${String(account.state)}.` : 'No account yet: no device is confirmed.'}${cut}`
 }
 
 type Part = Pick<PersonProps, 'viewer' | 'controlDb'> & { readonly person: Person }
@@ -47,7 +90,7 @@ const Devices = ({ viewer, person: { address, devices }, controlDb }: Part) => (
     {devices.length === 0 ? (
       <p>None.</p>
     ) : (
-      <Table labelledby="devices" columns={['Device', 'State', 'Why', '']}>
+      <Table labelledby="devices" columns={['Device', 'State', 'Reason', '']}>
         {devices.map((device) => (
           <tr>
             <th scope="row">

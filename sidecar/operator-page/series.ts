@@ -1,17 +1,24 @@
 /**
- * What happened in the last hour and day, in coarse steps: each worker keeps its own in memory, and tells it with its heartbeats
- * while someone looks at a page of any worker. Nothing is stored, and nothing is asked while no one looks.
+ * Numbers of the last hour and the last day, in coarse steps. Each worker keeps its numbers in memory; a page adds up
+ * those of all workers (`other-workers.ts`). Nothing is stored.
  */
 import { Histogram } from '../core/histogram.ts'
-import { isoTime, type Clock } from '../core/clock.ts'
-import type { Metrics } from '../metrics/metric.ts'
-import type { HeartbeatPayload } from '../workers/heartbeat-payload.ts'
+import type { Clock } from '../core/clock.ts'
+import { samplesOf, type Metrics } from '../metrics/metric.ts'
 import { isObject } from '../../ddocs/lib/document.ts'
+import type { Received } from './other-workers.ts'
 
-/** Of one step of time: runs that ended well, that failed; how long they took, ms in all; most that waited; seconds behind, at most. */
-export type Point = readonly [done: number, failed: number, ms: number, waiting: number, behind: number]
+/**
+ * One step of time. The first four numbers and the mails are sums over the step, the others maxima. `done`, `failed`:
+ * runs. `ms`, `waitMs`: their total run time and the total wait of their documents, milliseconds. `waiting`: documents.
+ * `behind`, `indexLag`: seconds that feeds and indexes are behind. `mailsFailed`: failed attempts to send.
+ */
+export type Point = readonly [
+  ...(readonly [done: number, failed: number, ms: number, waitMs: number, waiting: number, behind: number]),
+  ...(readonly [mailsSent: number, mailsFailed: number, indexLag: number]),
+]
 
-/** Points one after the other, the first `from` steps after 1970. */
+/** Consecutive points, the first `from` steps after 1970. */
 export interface Line {
   readonly from: number
   readonly points: readonly Point[]
@@ -22,35 +29,37 @@ export interface Lines {
   readonly day: Line
 }
 
-const NONE: Point = [0, 0, 0, 0, 0]
+const NONE: Point = [0, 0, 0, 0, 0, 0, 0, 0, 0]
+const COUNTERS = [true, true, true, true, false, false, true, true, false]
 export const STEPS = { hour: { ms: 60_000, count: 60 }, day: { ms: 1_800_000, count: 48 } } as const
 type Span = keyof typeof STEPS
 const SPANS = ['hour', 'day'] as const
 
-/** After the last page was asked for. */
-const LOOKED_MS = 60_000
-
-/** Of counters the sums until now, of the rest what is now. */
+/** Counters since the start of this worker; the other numbers are current values. */
 type Sample = Point
 
 export interface SeriesOptions {
-  /** Of all features. */
+  /** Metrics of all features. */
   readonly metrics: () => readonly Metrics[]
-  readonly payload: HeartbeatPayload
   /** Id of this worker. */
   readonly self: string
   readonly clock: Clock
+}
+
+interface Combined {
+  readonly lines: Lines
+  /** By id of the worker. */
+  readonly workers: ReadonlyMap<string, Lines>
 }
 
 export class Series {
   readonly #options: SeriesOptions
   readonly #own: Record<Span, Map<number, Point>> = { hour: new Map(), day: new Map() }
   #before: Sample | undefined
-  #lookedAt = -Infinity
+  #taking: Promise<void> | undefined
 
   constructor(options: SeriesOptions) {
     this.#options = options
-    options.payload.tell = () => this.#told()
   }
 
   /** Takes a sample each minute, until the signal aborts. */
@@ -63,52 +72,55 @@ export class Series {
     }
   }
 
+  /** Adds what happened since the last sample. Concurrent calls share one sample. */
   async take(): Promise<void> {
+    this.#taking ??= this.#sample().finally(() => (this.#taking = undefined))
+    await this.#taking
+  }
+
+  async #sample(): Promise<void> {
     const now = await sampleOf(this.#options.metrics())
     const before = this.#before ?? now
     this.#before = now
-    const [done, failed, ms] = now.map((sum, at) => Math.max(0, sum - before[at]!)) as unknown as Point
-    const at = this.#options.clock.now() - 1 // of the minute that has ended
+    const point = now.map((value, at) => (COUNTERS[at] ? Math.max(0, value - before[at]!) : value)) as unknown as Point
+    const at = this.#options.clock.now() - 1 // in the minute that has ended
     for (const span of SPANS) {
       const step = Math.floor(at / STEPS[span].ms)
       const own = this.#own[span]
-      own.set(step, added(own.get(step) ?? NONE, [done, failed, ms, now[3], now[4]], Math.max))
+      own.set(step, added(own.get(step) ?? NONE, point, Math.max))
       for (const old of own.keys()) if (old <= step - STEPS[span].count) own.delete(old)
     }
   }
 
-  /** Of all workers together, as far as they have told. The first look lets the others tell, within some seconds. */
-  look(): { readonly lines: Lines; readonly workers: number } {
-    const { payload, self, clock } = this.#options
-    this.#lookedAt = clock.ticks()
-    const others = [...payload.heard].flatMap(([id, beat]) => (id === self ? [] : (linesFrom(beat.series) ?? [])))
-    return { lines: addUp([this.#lines(), ...others], clock.now()), workers: 1 + others.length }
-  }
-
-  #told() {
-    const { payload, self, clock } = this.#options
-    const isLooked = clock.ticks() - this.#lookedAt < LOOKED_MS
-    const others = [...payload.heard].filter(([id]) => id !== self)
-    const isWanted = others.some(([, { looked_at: at }]) => clock.now() - Date.parse(String(at)) < LOOKED_MS)
-    return {
-      ...(isLooked && { looked_at: isoTime(clock.now()) }),
-      ...(isWanted && { series: this.#lines() }),
+  /** Returns the sum of all workers until now, and the lines of each that has sent them. */
+  async with(received: readonly Received[]): Promise<Combined> {
+    await this.take()
+    const workers = new Map([[this.#options.self, this.lines]])
+    for (const { worker, data } of received) {
+      const lines = linesFrom(data.series)
+      if (lines) workers.set(worker, lines)
     }
+    return { lines: addUp([...workers.values()], this.#options.clock.now()), workers }
   }
 
-  #lines(): Lines {
+  /** Lines of this worker. */
+  get lines(): Lines {
     const now = this.#options.clock.now()
     return { hour: lineOf('hour', this.#own.hour, now), day: lineOf('day', this.#own.day, now) }
   }
 }
 
-/** Of two workers numbers are added, but for how far they are behind; in one worker's time, what waits is the most, too. */
+/** Combines two points. Waiting documents of two workers are added; of one worker's two times, the higher counts. */
 const added = (one: Point, other: Point, waiting = (a: number, b: number) => a + b): Point => [
   one[0] + other[0],
   one[1] + other[1],
   one[2] + other[2],
-  waiting(one[3], other[3]),
-  Math.max(one[4], other[4]),
+  one[3] + other[3],
+  waiting(one[4], other[4]),
+  Math.max(one[5], other[5]),
+  one[6] + other[6],
+  one[7] + other[7],
+  Math.max(one[8], other[8]),
 ]
 
 function lineOf(span: Span, known: ReadonlyMap<number, Point>, now: number): Line {
@@ -128,37 +140,39 @@ function addUp(all: readonly Lines[], now: number): Lines {
   return { hour: sum('hour'), day: sum('day') }
 }
 
-/** What another worker has told; undefined where it is none. */
-function linesFrom(told: unknown): Lines | undefined {
+/** The lines that another worker sent; undefined if the value has another shape. */
+function linesFrom(value: unknown): Lines | undefined {
   const isLine = (line: unknown): line is Line =>
     isObject(line) &&
     Number.isSafeInteger(line.from) &&
     Array.isArray(line.points) &&
     line.points.length <= STEPS.hour.count &&
     line.points.every((point) => Array.isArray(point) && point.length === NONE.length && point.every(Number.isFinite))
-  return isObject(told) && isLine(told.hour) && isLine(told.day) ? { hour: told.hour, day: told.day } : undefined
+  return isObject(value) && isLine(value.hour) && isLine(value.day) ? { hour: value.hour, day: value.day } : undefined
 }
 
+const WANTED = [
+  ...(['handler_runs_total', 'handler_duration_seconds', 'handler_wait_seconds'] as const),
+  ...(['handler_waiting', 'feed_behind_seconds', 'mails_sent_total', 'mails_failed_total'] as const),
+  ...(['indexes_worst_lag_seconds'] as const),
+]
+
 async function sampleOf(groups: readonly Metrics[]): Promise<Sample> {
-  const readings = new Map<string, readonly (readonly [number | Histogram, Readonly<Record<string, string>>])[]>()
-  for (const group of groups) {
-    if (!WANTED.some((name) => name in group.metrics)) continue
-    for (const [name, samples] of Object.entries(await group.read())) readings.set(name, samples)
-  }
-  const numbers = (name: (typeof WANTED)[number], isMeant = (_labels: Readonly<Record<string, string>>) => true) =>
-    (readings.get(name) ?? []).flatMap(([value, labels]) =>
-      isMeant(labels) ? [value instanceof Histogram ? value.sumMs : value] : [],
-    )
+  const samples = await samplesOf(groups, WANTED)
+  const numbers = (name: (typeof WANTED)[number]) =>
+    samples[name].map(([value]) => (value instanceof Histogram ? value.sumMs : value))
   const sum = (values: readonly number[]) => values.reduce((all, value) => all + value, 0)
   const runs = (...outcomes: readonly string[]) =>
-    sum(numbers('handler_runs_total', ({ outcome = '' }) => outcomes.includes(outcome)))
+    sum(samples.handler_runs_total.map(([value, { outcome = '' }]) => (outcomes.includes(outcome) ? Number(value) : 0)))
   return [
     runs('next', 'nothing'),
     runs('failed', 'rejected'),
     sum(numbers('handler_duration_seconds')),
+    sum(numbers('handler_wait_seconds')),
     sum(numbers('handler_waiting')),
     Math.max(0, ...numbers('feed_behind_seconds')),
+    sum(numbers('mails_sent_total')),
+    sum(numbers('mails_failed_total')),
+    Math.max(0, ...numbers('indexes_worst_lag_seconds')),
   ]
 }
-
-const WANTED = ['handler_runs_total', 'handler_duration_seconds', 'handler_waiting', 'feed_behind_seconds'] as const

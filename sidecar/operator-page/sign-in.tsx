@@ -5,22 +5,22 @@ import { HttpError } from '../http/http-errors.ts'
 import { hasRole, type Authenticate } from '../http/authenticate.ts'
 import { Layout } from './layout.tsx'
 
-/** May see. Server admins may act, too. */
+/** Users with one of these roles see the pages. Only server admins may act. */
 export const VIEWERS: readonly string[] = ['_admin', 'sidecar-viewer']
 
-/** The name of CouchDB's cookie. */
+/** CouchDB's session cookie. */
 export const COOKIE = 'AuthSession'
 
-/** Whether a person's browser asks, and not a program. */
+/** Whether a browser sends the request, and not a program. */
 export const wantsPage = (c: Context): boolean =>
   accepts(c, { header: 'Accept', supports: ['application/json', 'text/html'], default: 'application/json' }) ===
   'text/html'
 
-/** Where one comes back to after signing in: within these pages. */
+/** The page to return to after signing in: a path of this site only. */
 export const pathFrom = (given: unknown): string =>
   typeof given === 'string' && /^\/(?![/\\])[\x21-\x7e]*$/.test(given) ? given : '/'
 
-/** Throws `HttpError` where a form does not come from a page of ours. */
+/** Throws `HttpError` if a form comes from another site. */
 export function refuseForeign(c: Context): void {
   const [site, origin] = [c.req.header('sec-fetch-site'), c.req.header('origin')]
   const host = c.req.header('host')
@@ -31,7 +31,7 @@ export function refuseForeign(c: Context): void {
   if (!isOurs) throw new HttpError(403, 'forbidden', 'This form comes from another site.')
 }
 
-/** The user, if these may see the pages; undefined if no one is signed in. Throws `HttpError` for others. */
+/** Returns the user, if these may see the pages; undefined if signed out. Throws `HttpError` for other users. */
 export async function viewing(c: Context, authenticate: Authenticate): Promise<UserCtx | undefined> {
   const userCtx = await authenticate(c)
   if (hasRole(userCtx, VIEWERS)) return userCtx
@@ -47,8 +47,8 @@ interface SignInProps {
 export const SignIn = ({ to, refusal }: SignInProps) => (
   <Layout title="Sign in" viewer={undefined}>
     <p>
-      With a name and password of CouchDB: a server admin may see and act, a user with the role{' '}
-      <code>sidecar-viewer</code> may see.
+      Use a CouchDB account. Server admins can see and change everything. Users with the role{' '}
+      <code>sidecar-viewer</code> can see everything and change nothing.
     </p>
     {refusal && (
       <p class="bad" role="alert">

@@ -1,17 +1,17 @@
 import type { Doc } from '../couch/documents.ts'
 
-/** What workers tell each other along with their heartbeats, which they write and read anyway: it costs no request. */
+/** Data that workers exchange in their heartbeats. It costs no extra request. */
 export class HeartbeatPayload {
-  /** What this process adds to its heartbeats. Keep it small: JSON. */
-  tell: () => Readonly<Record<string, unknown>> = () => ({})
-  #heard: ReadonlyMap<string, Doc> = new Map()
+  /** Returns the fields that this process adds to its heartbeats, as JSON. Keep them small. */
+  fieldsToSend: () => Readonly<Record<string, unknown>> = () => ({})
+  #received: ReadonlyMap<string, Doc> = new Map()
 
-  /** What was last heard, by the ids of the workers: anything may stand there. */
-  get heard(): ReadonlyMap<string, Doc> {
-    return this.#heard
+  /** Last heartbeats by worker id. Their fields are unchecked. */
+  get received(): ReadonlyMap<string, Doc> {
+    return this.#received
   }
 
-  hear(beats: ReadonlyMap<string, Doc>): void {
-    this.#heard = beats
+  receive(beats: ReadonlyMap<string, Doc>): void {
+    this.#received = beats
   }
 }

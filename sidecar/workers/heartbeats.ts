@@ -78,8 +78,8 @@ export class Heartbeats {
     const { database, clock, payload } = this.#options
     const local = this.#locals.get(docId) ?? createLocalDoc(database, beatId(docId))
     this.#locals.set(docId, local)
-    const told = payload?.tell()
-    await local.write({ ...told, process: this.#process, beat: ++this.#beats, at: isoTime(clock.now()) }, signal)
+    const fields = payload?.fieldsToSend()
+    await local.write({ ...fields, process: this.#process, beat: ++this.#beats, at: isoTime(clock.now()) }, signal)
   }
 
   async #write(member: Member, found: Map<string, StoredDoc>, signal: AbortSignal): Promise<void> {

@@ -108,11 +108,11 @@ export class Role {
     const beatIds = docs.map(({ _id }) => beatId(_id))
     const beats = await readLocalDocs(database, beatIds, signal)
     this.#signs.look(docs, beats)
-    const heard = docs.flatMap((doc) => {
+    const received = docs.flatMap((doc) => {
       const beat = beats.get(beatId(doc._id))
       return beat ? [[memberFrom(doc).id, beat] as const] : []
     })
-    payload?.hear(new Map(heard))
+    payload?.receive(new Map(received))
     return new Map(docs.map((doc) => [doc._id, doc]))
   }
 

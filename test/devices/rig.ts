@@ -37,7 +37,9 @@ export async function startRegistrationRig(database: Database, options: Registra
   } = options
   const couch = createTestCouch({ url })
   const log = pino({ level: 'silent' })
-  const mailer = createMailer({ smtpUrl, from: 'sidecar@example.org', events: createEvents({ log }), log })
+  const mailer = createMailer({
+    ...{ smtpUrl, from: 'sidecar@example.org', events: createEvents({ log }), clock: systemClock, log },
+  })
   onTestFinished(() => mailer.close())
   const registration: RegistrationOptions = {
     templates: loadTemplates(),

@@ -3,7 +3,7 @@ import { noMails } from '../../sidecar/mail/mail-metrics.ts'
 import { startFaultySmtp } from './faulty-smtp.ts'
 import { createTestMailer, failure, message } from './test-mailer.ts'
 
-test('mails that were taken are counted, and tries that failed by their code', async () => {
+test('accepted mails are counted, and failed attempts by their code', async () => {
   const smtp = await startFaultySmtp()
   const mailer = createTestMailer(smtp.url)
   const { failed } = noMails()
@@ -22,7 +22,7 @@ test('mails that were taken are counted, and tries that failed by their code', a
   expect(mailer.counts).toEqual({ sent: 2, failed: { ...failed, mail_deferred: 2, mail_refused: 1, bad_address: 1 } })
 })
 
-test('a try that was ended from outside says nothing of the mail', async () => {
+test('an aborted attempt is not counted', async () => {
   const smtp = await startFaultySmtp()
   const mailer = createTestMailer(smtp.url)
   const stopped = AbortSignal.abort(new Error('the handler has to end'))

@@ -4,7 +4,7 @@ import { createEvents } from '../../sidecar/events/channels.ts'
 import { startFaultySmtp } from './faulty-smtp.ts'
 import { createTestMailer, failure, message } from './test-mailer.ts'
 
-test('a mail that was taken and one that was not are told, each by its Message-ID', async () => {
+test('an accepted and a failed mail each emit an event with the Message-ID', async () => {
   const smtp = await startFaultySmtp()
   const events = createEvents({ log: pino({ level: 'silent' }) })
   const told: unknown[] = []

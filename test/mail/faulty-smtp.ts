@@ -9,34 +9,36 @@ interface Reply {
   readonly text: string
 }
 
-/** What the server does wrong, at which stage. */
+/** The faults of the server, by stage. */
 export interface Faults {
   readonly login?: Reply
   readonly mail?: Reply
   readonly rcpt?: Reply
-  /** `cut`: drops the connection in the middle of the message. `cut-after`: once it has it all, before the answer. */
+  /**
+   * `cut` drops the connection in the middle of the message. `cut-after` drops it after the message, before the answer.
+   */
   readonly data?: Reply | 'cut' | 'cut-after' | { readonly until: Promise<void> }
 }
 
 export interface FaultySmtp {
   readonly port: number
   readonly url: string
-  /** Each message that was read to its end, raw; also those that were then refused or not answered. */
+  /** Each message read to its end, raw; also refused or unanswered ones. */
   readonly received: string[]
-  /** Those of them that the server said 250 to. */
+  /** The messages that the server answered with 250. */
   readonly accepted: string[]
   /** Connections made so far, and open now. */
   connections(): { readonly made: number; readonly open: number }
   become(faults: Faults): void
-  /** Ends every connection and gives the port free. */
+  /** Ends every connection and frees the port. */
   close(): Promise<void>
 }
 
 const refusal = ({ code, text }: Reply) => Object.assign(new Error(text), { responseCode: code })
 
 /**
- * A real SMTP server on a loopback port that goes wrong where it is told to, and closes with the running test. Unlike
- * `support/smtp.ts` it knows every stage, has users, and can hold an answer until the test gives it free.
+ * A real SMTP server on a loopback port with configurable faults; closes with the running test. Unlike
+ * `support/smtp.ts` it knows every stage, has users, and can hold an answer until the test releases it.
  */
 export async function startFaultySmtp({ port = 0, users = false } = {}): Promise<FaultySmtp> {
   let faults: Faults = {}
@@ -71,7 +73,7 @@ export async function startFaultySmtp({ port = 0, users = false } = {}): Promise
       })
     },
   })
-  // Clients that vanish are what these tests are about.
+  // Vanishing clients are the subject of these tests.
   server.on('error', () => {})
   server.server.on('connection', (socket: Socket) => {
     made += 1
@@ -101,7 +103,7 @@ export async function startFaultySmtp({ port = 0, users = false } = {}): Promise
   return smtp
 }
 
-/** Takes connections and says nothing, or only what it is given, and may hang up then. */
+/** Accepts connections and sends nothing or only a greeting, and can hang up afterwards. */
 export async function startMute({ greeting = '', hangUp = false } = {}) {
   let made = 0
   const sockets = new Set<Socket>()

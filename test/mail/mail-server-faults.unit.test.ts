@@ -6,8 +6,8 @@ import { createTestMailer, failure, gate, message } from './test-mailer.ts'
 
 const stages = ['mail', 'rcpt', 'data'] as const
 
-describe('a server that refuses', () => {
-  it.each(stages)('for good at %s has the document rejected', async (stage) => {
+describe('a mail server that refuses', () => {
+  it.each(stages)('a permanent refusal at %s rejects the document', async (stage) => {
     const smtp = await startFaultySmtp()
     smtp.become({ [stage]: { code: 550, text: 'no <owner@example.com>, ask boss@example.net' } })
     const thrown = await failure(createTestMailer(smtp.url).entry().send(message))
@@ -17,7 +17,7 @@ describe('a server that refuses', () => {
     expect(smtp.accepted).toEqual([])
   })
 
-  it.each(stages)('for now at %s is worth another try', async (stage) => {
+  it.each(stages)('a temporary refusal at %s is retried', async (stage) => {
     const smtp = await startFaultySmtp()
     const mailer = createTestMailer(smtp.url)
     smtp.become({ [stage]: { code: 451, text: 'greylisted' } })
@@ -32,7 +32,7 @@ describe('a server that refuses', () => {
     expect(smtp.accepted).toHaveLength(1)
   })
 
-  it.each(stages)('and closes (421) at %s is worth another try', async (stage) => {
+  it.each(stages)('a refusal that closes the connection (421) at %s is retried', async (stage) => {
     const smtp = await startFaultySmtp()
     smtp.become({ [stage]: { code: 421, text: 'closing' } })
     const thrown = await failure(createTestMailer(smtp.url).entry().send(message))
@@ -45,25 +45,28 @@ describe('a server that refuses', () => {
     ['login', 535],
     ['login', 454],
     ['mail', 530],
-  ] as const)('the login (%s %d) is the fault of the operator: retried, and said loudly', async (stage, code) => {
-    const smtp = await startFaultySmtp({ users: true })
-    const mailer = createTestMailer(smtp.url)
-    smtp.become({ [stage]: { code, text: 'no login for me@example.net' } })
-    const thrown = await failure(mailer.entry().send(message))
-    expect(thrown).not.toBeInstanceOf(Reject)
-    expect(thrown.code).toBe('mail_login')
-    expect(thrown.message).not.toContain('example.net')
-    expect(mailer.logged).toMatch(/"level":50.*SMTP_URL/)
-    expect(mailer.logged).not.toMatch(/s3cret|me@example/)
+  ] as const)(
+    'a refused login (%s %d) is the operator’s fault: the mail is retried, and the log has an error',
+    async (stage, code) => {
+      const smtp = await startFaultySmtp({ users: true })
+      const mailer = createTestMailer(smtp.url)
+      smtp.become({ [stage]: { code, text: 'no login for me@example.net' } })
+      const thrown = await failure(mailer.entry().send(message))
+      expect(thrown).not.toBeInstanceOf(Reject)
+      expect(thrown.code).toBe('mail_login')
+      expect(thrown.message).not.toContain('example.net')
+      expect(mailer.logged).toMatch(/"level":50.*SMTP_URL/)
+      expect(mailer.logged).not.toMatch(/s3cret|me@example/)
 
-    smtp.become({})
-    await mailer.entry().send(message)
-    expect(smtp.accepted).toHaveLength(1)
-  })
+      smtp.become({})
+      await mailer.entry().send(message)
+      expect(smtp.accepted).toHaveLength(1)
+    },
+  )
 })
 
-describe('a server that is not there', () => {
-  it('is worth another try, and gets the message when it is back', async () => {
+describe('a mail server that is unreachable', () => {
+  it('an unreachable server is retried, and gets the message when it is back', async () => {
     const gone = await startFaultySmtp()
     await gone.close()
     const mailer = createTestMailer(gone.url)
@@ -81,13 +84,13 @@ describe('a server that is not there', () => {
     ['greets and says no more', '220 hello\r\n'],
     ['is no mail server', 'HTTP/1.1 400 Bad Request\r\n\r\n'],
     ['turns everybody away', '554 no\r\n'],
-  ])('or %s is given up soon', async (_, greeting) => {
+  ])('a server that %s is given up soon', async (_, greeting) => {
     const mute = await startMute({ greeting })
     const mailer = createTestMailer(mute.url, { times: { connectMs: 100, silenceMs: 100 } })
     expect((await failure(mailer.entry().send(message))).code).toBe('mail_unreachable')
   })
 
-  it('is not waited for when the signal aborts', async () => {
+  it('a silent server is not waited for after the signal aborts', async () => {
     const mute = await startMute()
     const stop = new AbortController()
     const sending = failure(createTestMailer(mute.url).entry({ signal: stop.signal }).send(message))
@@ -96,7 +99,7 @@ describe('a server that is not there', () => {
   })
 
   it.each(['', '?maxRequeues=5'])(
-    'is not tried again by the pool itself, even if the address says %j',
+    'the pool does not retry a server by itself, even with %j in the URL',
     async (asked) => {
       const mute = await startMute({ hangUp: true })
       const thrown = await failure(
@@ -111,7 +114,7 @@ describe('a server that is not there', () => {
 })
 
 describe('a message that was handed over', () => {
-  it('is sent once and reported as failed when the connection is cut in its middle', async () => {
+  it('a message is sent once and reported as failed when the connection is cut in the middle', async () => {
     const smtp = await startFaultySmtp()
     smtp.become({ data: 'cut' })
     const sending = createTestMailer(smtp.url)
@@ -122,7 +125,7 @@ describe('a message that was handed over', () => {
     expect(smtp.received).toEqual([])
   })
 
-  it('is sent once and reported as failed when the connection is cut before the answer', async () => {
+  it('a message is sent once and reported as failed when the connection is cut before the answer', async () => {
     const smtp = await startFaultySmtp()
     smtp.become({ data: 'cut-after' })
     const entry = createTestMailer(smtp.url).entry()
@@ -132,7 +135,7 @@ describe('a message that was handed over', () => {
     expect(smtp.received).toHaveLength(1)
   })
 
-  it('is sent once also over a connection that was used before', async () => {
+  it('a message is sent once, also over a reused connection', async () => {
     const smtp = await startFaultySmtp()
     const mailer = createTestMailer(smtp.url)
     await mailer.entry({ key: 'first' }).send(message)
@@ -142,7 +145,7 @@ describe('a message that was handed over', () => {
     expect(smtp.connections().made).toBe(1)
   })
 
-  it.each([{ silenceMs: 1000 }, { totalMs: 2000 }])('is given up after a time without an answer: %o', async (times) => {
+  it.each([{ silenceMs: 1000 }, { totalMs: 2000 }])('a message without an answer times out: %o', async (times) => {
     const smtp = await startFaultySmtp()
     smtp.become({ data: { until: gate().opened } })
     const thrown = await failure(createTestMailer(smtp.url, { times }).entry().send(message))

@@ -9,7 +9,7 @@ import { createTestMailer, failure, gate, message } from './test-mailer.ts'
 const parsed = (raw: string | undefined) => PostalMime.parse(raw ?? '')
 
 describe('a message', () => {
-  it('arrives with sender, recipient, subject, text and HTML', async () => {
+  it('a message arrives with sender, recipient, subject, text and HTML', async () => {
     const smtp = await startFaultySmtp()
     const mailer = createTestMailer(smtp.url, { from: 'Photos <photos@example.org>' })
     await mailer.entry().send({ ...message, subject: 'Grüße 🐧' })
@@ -24,7 +24,7 @@ describe('a message', () => {
     expect(mail.headers).toContainEqual(expect.objectContaining({ key: 'auto-submitted', value: 'auto-generated' }))
   })
 
-  it('has a Message-ID made from the key of the entry and its number, the same on every try', async () => {
+  it('a message has a Message-ID made from the entry’s key and its number, equal on every attempt', async () => {
     const smtp = await startFaultySmtp()
     const mailer = createTestMailer(smtp.url)
     const ids = async (key: string) => {
@@ -40,7 +40,7 @@ describe('a message', () => {
     expect((await parsed(smtp.accepted[0])).messageId).toBe(first[0])
   })
 
-  it('that was accepted on an earlier try is not sent again but counts as sent', async () => {
+  it('a message accepted on an earlier attempt is not sent again but counts as sent', async () => {
     const smtp = await startFaultySmtp()
     const mailer = createTestMailer(smtp.url)
     const first = mailer.entry()
@@ -52,7 +52,7 @@ describe('a message', () => {
     expect(second.done).toHaveLength(2)
   })
 
-  it('shares a few connections with all others', async () => {
+  it('messages share a few connections', async () => {
     const smtp = await startFaultySmtp()
     const mailer = createTestMailer(smtp.url)
     await Promise.all(Array.from({ length: 40 }, (_, n) => mailer.entry({ key: `${n}` }).send(message)))
@@ -60,7 +60,7 @@ describe('a message', () => {
     expect(smtp.connections().made).toBeLessThanOrEqual(4)
   })
 
-  it('leaves no address and no text in the log', async () => {
+  it('the log contains no address and no text of a message', async () => {
     const smtp = await startFaultySmtp()
     const mailer = createTestMailer(smtp.url)
     await mailer.entry().send(message)
@@ -69,7 +69,7 @@ describe('a message', () => {
   })
 
   it.each(['ann@münchen.de', 'ann@MÜNCHEN.de', 'ann@xn--mnchen-3ya.de'])(
-    'goes to an international domain in the letters of mail servers: %s',
+    'a message goes to an international domain in Punycode: %s',
     async (to) => {
       const smtp = await startTestSmtp()
       await createTestMailer(smtp.url)
@@ -80,7 +80,7 @@ describe('a message', () => {
     },
   )
 
-  it('may go to an address in another script', async () => {
+  it('a message may go to an address in another script', async () => {
     const smtp = await startFaultySmtp()
     await createTestMailer(smtp.url)
       .entry()
@@ -90,7 +90,7 @@ describe('a message', () => {
   })
 })
 
-describe('a message that can never be sent is rejected before any connection', () => {
+describe('an invalid message is rejected before any connection', () => {
   const rejection = async (wrong: object) => {
     const smtp = await startFaultySmtp()
     const thrown = await failure(
@@ -123,27 +123,27 @@ describe('a message that can never be sent is rejected before any connection', (
     7,
     ['a@example.com', 'b@example.com'],
     { address: 'a@example.com' },
-  ])('to %j', async (to) => {
+  ])('a message to %j is rejected', async (to) => {
     expect(await rejection({ to })).toBe('bad_address')
   })
 
   it.each(['a\r\nBcc: b@example.com', 'a\nb', 'a\0b', 'a\u2028b', undefined, { path: '/etc/hosts' }])(
-    'with the subject %j',
+    'a message with the subject %j is rejected',
     async (subject) => {
       expect(await rejection({ subject })).toBe('bad_header')
     },
   )
 
   it.each([{ text: { path: '/etc/hosts' } }, { html: { href: 'http://127.0.0.1/' } }, { text: undefined }])(
-    'with a body that is no text: %j',
+    'a message with a body that is no text is rejected: %j',
     async (wrong) => {
       expect(await rejection(wrong)).toBe('bad_message')
     },
   )
 })
 
-describe('the signal', () => {
-  it('keeps a message from being begun', async () => {
+describe('the signal of a handler', () => {
+  it('an aborted signal prevents a message from starting', async () => {
     const smtp = await startFaultySmtp()
     const signal = AbortSignal.abort(new Error('stopping'))
     const thrown = await failure(createTestMailer(smtp.url).entry({ signal }).send(message))
@@ -151,7 +151,7 @@ describe('the signal', () => {
     expect(smtp.connections().made).toBe(0)
   })
 
-  it('takes a message out of the queue for a connection, and no other', async () => {
+  it('an aborted signal removes its own message from the queue, and no other', async () => {
     const smtp = await startFaultySmtp()
     const mailer = createTestMailer(smtp.url)
     const answer = gate()
@@ -168,7 +168,7 @@ describe('the signal', () => {
     expect(smtp.accepted).toHaveLength(5)
   })
 
-  it('does not keep a message that was handed over from getting its answer', async () => {
+  it('an aborted signal does not cancel the answer for a message that was handed over', async () => {
     const smtp = await startFaultySmtp()
     const answer = gate()
     const stop = new AbortController()
@@ -184,7 +184,7 @@ describe('the signal', () => {
 })
 
 describe('the mailer', () => {
-  it('closes a connection that is idle', async () => {
+  it('the mailer closes an idle connection', async () => {
     const smtp = await startFaultySmtp()
     await createTestMailer(smtp.url, { times: { idleMs: 50 } })
       .entry()
@@ -192,7 +192,7 @@ describe('the mailer', () => {
     await eventually(() => expect(smtp.connections()).toEqual({ made: 1, open: 0 }))
   })
 
-  it('leaves no connection when it is closed, and fails what is under way', async () => {
+  it('the mailer closes all connections at its end, and fails open messages', async () => {
     const smtp = await startFaultySmtp()
     smtp.become({ data: { until: gate().opened } })
     const mailer = createTestMailer(smtp.url)
@@ -205,7 +205,7 @@ describe('the mailer', () => {
     expect((await failure(mailer.entry().send(message))).code).toBe('mail_closed')
   })
 
-  it('needs a sender', () => {
+  it('the mailer needs a sender', () => {
     expect(() => createTestMailer('smtp://127.0.0.1', { from: 'nobody' })).toThrow(ConfigError)
   })
 })

@@ -32,7 +32,7 @@ describe('the built-in confirmation mail', () => {
   const templates = loadTemplates()
   const confirm = (given: typeof values) => templates.confirm(given)
 
-  it('says which device asks, for whom, where to confirm, how long, and what to do if it was not you', () => {
+  it('the mail names the device, owner, link and expiry, and says what to do about an unknown request', () => {
     const { subject, text, html } = confirm(values)
     expect(subject).toBe('Confirm your device')
     for (const part of ['phone', 'owner@example.com', '24 hours', 'If it was not you']) {
@@ -43,13 +43,13 @@ describe('the built-in confirmation mail', () => {
     expect(html.replaceAll('&#x2F;', '/')).toContain(`href="${values.link}"`)
   })
 
-  it('says what confirming gives away, and that no code counts but the one on the device in hand', () => {
+  it('the mail warns what confirming allows, and that only the code on the own device counts', () => {
     const { text, html } = confirm(values)
     for (const part of ['read and change all that your devices share', 'no code that another person has told'])
       for (const body of [text, html]) expect(body.replace(/\s+/g, ' ')).toContain(part)
   })
 
-  it('keeps text as it is and escapes HTML', () => {
+  it('the mail keeps text unchanged and escapes HTML', () => {
     const { text, html } = confirm({ ...values, name: '<img src=x onerror=alert(1)>"\'&' })
     expect(text).toContain('<img src=x onerror=alert(1)>"\'&')
     expect(html).not.toContain('<img')
@@ -57,7 +57,7 @@ describe('the built-in confirmation mail', () => {
   })
 
   it.each(['a\r\nBcc: victim@example.com', 'a\nb', 'a\u2028b', 'a\u0085b', 'a\0b', 'a\vb'])(
-    'has no line break in the sentence, for each name: %j',
+    'a device name puts no line break into the sentence: %j',
     (name) => {
       const { subject, text } = confirm({ ...values, name })
       expect(subject).toBe('Confirm your device')
@@ -65,22 +65,22 @@ describe('the built-in confirmation mail', () => {
     },
   )
 
-  it('does not let a name turn the direction of reading', () => {
+  it('a device name cannot change the direction of reading', () => {
     expect(confirm({ ...values, name: 'x\u202Egnp.exe' }).text).toContain('called "xgnp.exe" asks')
   })
 
-  it('cuts a name that is a letter of its own', () => {
+  it('a very long device name is shortened', () => {
     const { text } = confirm({ ...values, name: '🐧'.repeat(5000) })
     expect(text).toContain(`called "${'🐧'.repeat(80)}…" asks`)
   })
 
-  it('does not read Mustache in what strangers wrote', () => {
+  it('a device name is not read as a Mustache template', () => {
     expect(confirm({ ...values, name: '{{link}}' }).text).toContain('called "{{link}}" asks')
   })
 })
 
-describe("a user's folder", () => {
-  it('replaces each text by the file of its name', () => {
+describe("a user's folder of templates", () => {
+  it('a file replaces the built-in text of the same name', () => {
     own('confirm.subject.txt', 'Neues Gerät: {{expires_in}}\n')
     own('confirm.txt', '{{! a comment }}Bitte: {{{link}}}')
     const { subject, text, html } = loadTemplates(folder).confirm(values)
@@ -89,13 +89,13 @@ describe("a user's folder", () => {
     expect(html).toBe(loadTemplates().confirm(values).html)
   })
 
-  it('that is not there is a fault', () => {
+  it('a missing folder is a fault', () => {
     rmSync(folder, { recursive: true })
     expect(faultsOf()).toEqual([expect.stringContaining('SIDECAR_MAIL_TEMPLATES: expected a folder')])
     mkdirSync(folder)
   })
 
-  it('may be empty', () => {
+  it('an empty folder is allowed', () => {
     expect(loadTemplates(folder).confirm(values)).toEqual(loadTemplates().confirm(values))
   })
 
@@ -110,13 +110,13 @@ describe("a user's folder", () => {
     ['confirm.subject.txt', '{{subject}}', 'got {{subject}}'],
     ['confirm.subject.txt', 'New: {{name}}', 'expected a subject without {{name}}'],
     ['invite.subject.txt', 'From {{owner}}', 'expected a subject without {{owner}}'],
-  ])('with a fault is refused at the start, naming the file: %s %j', (name, text, fault) => {
+  ])('a template with a fault is refused at the start, with the file name: %s %j', (name, text, fault) => {
     own(name, text)
     expect(faultsOf()).toEqual([expect.stringContaining(join(folder, name))])
     expect(faultsOf()[0]).toContain(fault)
   })
 
-  it('has all its faults listed', () => {
+  it('all faults of a folder are listed', () => {
     own('confirm.txt', 'no link')
     mkdirSync(join(folder, 'confirm.html'))
     expect(faultsOf()).toHaveLength(2)

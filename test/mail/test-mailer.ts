@@ -1,15 +1,16 @@
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
 import type { EntryMail } from '../../sidecar/docstate/mail.ts'
+import { systemClock } from '../../sidecar/core/clock.ts'
 import { createEvents } from '../../sidecar/events/channels.ts'
 import { createMailer, type Mailer, type MailerOptions } from '../../sidecar/mail/mailer.ts'
 
 export const message = { to: 'owner@example.com', subject: 'Hello', text: 'One', html: '<p>One</p>' }
 
 export interface TestMailer extends Mailer {
-  /** What it has logged so far, as JSON lines. */
+  /** The log so far, as JSON lines. */
   readonly logged: string
-  /** Mail of one entry that was not tried before, unless told. */
+  /** Mail of one entry; by default its first attempt. */
   entry(options?: { key?: string; done?: readonly string[]; signal?: AbortSignal }): EntryMail
 }
 
@@ -17,7 +18,10 @@ export interface TestMailer extends Mailer {
 export function createTestMailer(smtpUrl: string, options: Partial<MailerOptions> = {}): TestMailer {
   let logged = ''
   const log = pino({ level: 'trace' }, { write: (line: string) => void (logged += line) })
-  const mailer = createMailer({ smtpUrl, from: 'sidecar@example.org', events: createEvents({ log }), log, ...options })
+  const mailer = createMailer({
+    ...{ smtpUrl, from: 'sidecar@example.org', events: createEvents({ log }), clock: systemClock, log },
+    ...options,
+  })
   onTestFinished(() => mailer.close())
   return {
     ...mailer,
@@ -25,11 +29,11 @@ export function createTestMailer(smtpUrl: string, options: Partial<MailerOptions
       return logged
     },
     entry: ({ key = 'k', done = [], signal = new AbortController().signal } = {}) =>
-      mailer.forEntry({ key, done, signal }),
+      mailer.forEntry({ document: { database: 'shop', id: 'o1' }, key, done, signal }),
   }
 }
 
-/** What a promise that has to fail was rejected with. */
+/** The error of a promise that has to fail. */
 export const failure = (sending: Promise<unknown>): Promise<Error & { readonly code: string }> =>
   sending.then(
     () => Promise.reject(new Error('it did not fail')),

@@ -10,16 +10,18 @@ const doc = {
 async function textOf(isShown: boolean): Promise<string> {
   const viewer = { name: 'ann', mayAct: true }
   const explained = { sentences: [], history: [] }
-  return String(await html`${DocumentPage({ viewer, database: 'shop', doc, conflicts: [], explained, isShown })}`)
+  return String(
+    await html`${DocumentPage({ viewer, database: 'shop', doc, conflicts: [], failures: [], explained, isShown })}`,
+  )
 }
 
-test('what may be a person’s is hidden, also in the results of steps, and all else is shown', async () => {
+test('a document page hides personal data, also in the results of steps, and shows the rest', async () => {
   const text = await textOf(false)
   for (const personal of ['ann@example.com', '4711']) expect(text).not.toContain(personal)
   for (const open of ['email', 'charge', 'attempts', '2-a']) expect(text).toContain(open)
 })
 
-test('all of it is shown to those who have asked', async () => {
+test('a document page shows all fields after the request to reveal them', async () => {
   const text = await textOf(true)
   for (const personal of ['ann@example.com', '4711']) expect(text).toContain(personal)
 })

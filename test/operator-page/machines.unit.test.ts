@@ -1,4 +1,4 @@
-/** What is drawn of a machine, and which documents stand in its states. */
+/** The drawing of a state machine, and the counts of documents in its states. */
 import { html } from 'hono/html'
 import { expect, test } from 'vitest'
 import { MachineDiagram } from '../../sidecar/operator-page/machine-diagram.tsx'
@@ -37,18 +37,18 @@ const databases = [
 ]
 const states = statesOf(order, { databases }, ['shop-*', 'other'])
 
-test('documents of its databases are added up by state, and what is stuck or not declared is marked', () => {
+test('a machine adds up documents by state and marks stuck documents and undeclared states', () => {
   const told = [...states].map(([state, { counts, mark }]) => [state, counts.join(', '), mark])
   expect(told).toEqual([
     ['paid', '5 ready, 1 parked', 'bad'],
     ['archived', '1,000 at rest', undefined],
     ['<lost>', '4 at rest', 'undeclared'],
   ])
-  expect(states.get('paid')!.path).toBe('/documents?db=shop-*&type=order&state=paid') // those that are stuck
+  expect(states.get('paid')!.path).toBe('/documents?db=shop-*&type=order&state=paid') // stuck documents
   expect(states.get('archived')!.path).toBe('/documents?db=shop-*&type=order&state=archived&status=ready')
 })
 
-test('a box for each state, an arrow for each step but those into error, and all of it within the frame', async () => {
+test('a machine has a box for each state and an arrow for each step except into error, within its frame', async () => {
   const { type, pattern } = order
   const drawn = String(await html`${MachineDiagram({ type, pattern, machine, states })}`)
   expect(drawn.match(/<rect/g)).toHaveLength(6)

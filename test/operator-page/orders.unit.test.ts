@@ -1,8 +1,8 @@
-/** What the forms of the operator's page may say, and where they may come from. */
+/** The commands that the forms of the operator page may send, and the accepted origins. */
 import { Hono } from 'hono'
 import { expect, test } from 'vitest'
 import type { Status } from '../../ddocs/lib/status.ts'
-import { mostMeant, orderFrom } from '../../sidecar/operator-page/actions.tsx'
+import { maxSelected, orderFrom } from '../../sidecar/operator-page/actions.tsx'
 import { pathFrom, refuseForeign } from '../../sidecar/operator-page/sign-in.tsx'
 
 test.each([
@@ -12,7 +12,7 @@ test.each([
   ],
   [
     { verb: 'retry', db: 'shop', type: '' },
-    { verb: 'retry', asked: { db: 'shop' } },
+    { verb: 'retry', filter: { db: 'shop' } },
   ],
   [
     { verb: 'pause', handler: 'order/paid', db: 'shop' },
@@ -27,18 +27,18 @@ test.each([
     { verb: 'revoke', id: 'd1', address: 'ann@example.com' },
   ],
   [
-    { verb: 'discard', status: 'parked', code: 'x' },
-    { verb: 'discard', asked: { status: 'parked', code: 'x' } },
+    { verb: 'discard', status: 'parked', code: 'x', older: ' 2h ' },
+    { verb: 'discard', filter: { status: 'parked', code: 'x', older: '2h' } },
   ],
   [
     { verb: 'undo', db: 'shop', id: 'o1' },
     { verb: 'undo', db: 'shop', id: 'o1' },
   ],
   [
-    { verb: 'undo', type: 'order', code: 'x', at: 'now', by: 'ann' },
-    { verb: 'undo', asked: { type: 'order', status: 'discarded' }, of: { at: 'now', by: 'ann' } },
+    { verb: 'undo', type: 'order', code: 'x', older: '2h', at: 'now', by: 'ann' },
+    { verb: 'undo', filter: { type: 'order', status: 'discarded' }, of: { at: 'now', by: 'ann' } },
   ],
-])('%j is an order', (fields, order) => expect(orderFrom(fields)).toEqual(order))
+])('%j is a valid command', (fields, order) => expect(orderFrom(fields)).toEqual(order))
 
 test.each([
   [{}, 'expected one of retry, discard, undo, pause, resume, set, mail, revoke'],
@@ -51,11 +51,14 @@ test.each([
   [{ verb: 'retry' }, 'expected a document, or a filter'],
   [{ verb: 'undo', type: 'order' }, 'when and by whom'],
   [{ verb: 'retry', id: 'o1' }, 'expected a document, or a filter'],
-  [{ verb: 'retry', status: 'lost' }, 'there is no status lost'],
+  [{ verb: 'retry', status: 'lost' }, 'There is no status lost'],
+  [{ verb: 'retry', older: 'long' }, 'Expected a time such as 90s, 30m, 2h or 7d, got long'],
+  [{ verb: 'retry', older: '999999999d' }, 'Expected a time'],
+  [{ verb: 'retry', older: '2h', status: 'ready' }, 'Documents do not record since when they are ready'],
   [{ verb: 'discard', db: 'shop', status: 'ready' }, 'expected a type and a state'],
-])('%j is none', (fields, reason) => expect(() => orderFrom(fields)).toThrow(reason))
+])('%j is no valid command', (fields, reason) => expect(() => orderFrom(fields)).toThrow(reason))
 
-test('how many documents a filter means', () => {
+test('a filter states how many documents it matches', () => {
   const order = { type: 'order', state: 'paid' }
   const counts = [{ ...order, status: 'ready', count: 100 }]
   const stuck = (status: Status, count: number, code?: string) => [{ ...order, status, count, code, since: undefined }]
@@ -65,19 +68,19 @@ test('how many documents a filter means', () => {
     { name: 'other', counted: { counts: [], stuck: stuck('parked', 50) } },
     { name: 'shop-c', counted: undefined },
   ]
-  expect(mostMeant({ db: 'shop-*' }, databases)).toBe(12)
-  expect(mostMeant({ db: 'shop-*', code: 'late' }, databases)).toBe(3)
-  expect(mostMeant({ status: 'failed', state: 'paid' }, databases)).toBe(7)
-  expect(mostMeant({ status: 'ready' }, databases)).toBe(100)
-  expect(mostMeant({ type: 'none' }, databases)).toBe(0)
+  expect(maxSelected({ db: 'shop-*' }, databases)).toBe(12)
+  expect(maxSelected({ db: 'shop-*', code: 'late' }, databases)).toBe(3)
+  expect(maxSelected({ status: 'failed', state: 'paid' }, databases)).toBe(7)
+  expect(maxSelected({ status: 'ready' }, databases)).toBe(100)
+  expect(maxSelected({ type: 'none' }, databases)).toBe(0)
 })
 
-test.each(['/documents?db=a', '/', '/document?id=%2F'])('%s is a path to come back to', (path) =>
+test.each(['/documents?db=a', '/', '/document?id=%2F'])('%s is a valid return path', (path) =>
   expect(pathFrom(path)).toBe(path),
 )
 
 test.each(['//evil.example', '/\\evil.example', 'https://evil.example', '', undefined, '/a b', '/\n', 5])(
-  '%j leads to the overview',
+  'the return path %j falls back to the overview',
   (path) => expect(pathFrom(path)).toBe('/'),
 )
 
@@ -91,7 +94,7 @@ test.each([
   [403, { origin: 'http://evil.example' }],
   [403, { origin: 'http://sidecar:5986' }],
   [403, { origin: 'null' }],
-])('%i for a form with %j', async (status, headers) => {
+])('the answer is %i for a form with %j', async (status, headers) => {
   const app = new Hono()
   app.post('/act', (c) => {
     refuseForeign(c)

@@ -1,4 +1,4 @@
-/** What the operator's page counts, while one database takes long. */
+/** The counts of the operator page while one database is slow. */
 import { expect, test } from 'vitest'
 import { systemClock } from '../../sidecar/core/clock.ts'
 import { createSurvey } from '../../sidecar/couch/survey.ts'
@@ -17,7 +17,7 @@ async function orders(count: number) {
   return db
 }
 
-test('a database whose index is not there holds up no other, and is counted when it is', async () => {
+test('a database with a missing index delays no other and is counted once its index is built', async () => {
   const [slow, quick, proxy] = [await orders(1), await orders(3), await startFaultyProxy()]
   let isSlow = true
   proxy.plan(({ path }) => (isSlow && path.startsWith(`/${slow.name}/_design`) ? silence : undefined))
@@ -39,7 +39,7 @@ test('a database whose index is not there holds up no other, and is counted when
   })
 })
 
-test('only databases that have changed are counted again, and many looks are answered by one', async () => {
+test('only changed databases are counted again, and one count answers many requests', async () => {
   const [one, two, proxy] = [await orders(1), await orders(1), await startFaultyProxy()]
   const couch = createTestCouch({ url: proxy.url })
   const counts = createCounts({
@@ -58,7 +58,7 @@ test('only databases that have changed are counted again, and many looks are ans
   expect([viewsOf(one.name), viewsOf(two.name)]).toEqual([2, 1])
 })
 
-test('a database that cannot be read is named, and the others are counted', async () => {
+test('the counts name an unreadable database and include all others', async () => {
   const [broken, well, proxy] = [await orders(1), await orders(2), await startFaultyProxy()]
   let isBroken = true
   proxy.plan(({ path }) => (isBroken && path.startsWith(`/${broken.name}/_design`) ? refuse(500) : undefined))
@@ -70,7 +70,7 @@ test('a database that cannot be read is named, and the others are counted', asyn
   await eventually(async () => {
     const { databases, isWhole, unread } = await counts.look()
     expect([databases.map(({ name }) => name), isWhole]).toEqual([[well.name], false])
-    expect(unread).toEqual([`${broken.name} cannot be read: CouchDB has an error of its own, see its log (server).`])
+    expect(unread).toEqual([`${broken.name} cannot be read: CouchDB reports an internal error, see its log (server).`])
   })
   isBroken = false
   counts.expire()

@@ -1,6 +1,6 @@
 /**
- * Pictures of the operator's page as people meet it, in both colours, on a phone and on a desktop: all in a folder of their
- * own, named at the end; `npm run docs:screenshots` puts the best into docs/images.
+ * Screenshots of the operator page in both colour schemes, on a phone and on a desktop. All go into one new folder,
+ * which the test prints at its end. `npm run docs:screenshots` copies the best ones into docs/images.
  */
 import { copyFile, mkdir, mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -55,7 +55,7 @@ if (findChromium() !== undefined) {
   afterAll(stopSharedBrowser)
 }
 
-test('pages are taken: empty, well, on fire, and while CouchDB is away', { timeout: 300_000 }, async () => {
+test('screenshots show the page empty, healthy, with many failures, and while CouchDB is down', async () => {
   needs('browser')
   const folder = await mkdtemp(join(tmpdir(), 'screenshots-'))
   const proxy = await startFaultyProxy()
@@ -83,8 +83,8 @@ test('pages are taken: empty, well, on fire, and while CouchDB is away', { timeo
   })
   const write = (docs: readonly object[]) => orders.bulk(docs.map((doc) => JSON.stringify(doc)))
   await write(Array.from({ length: 400 }, (_, n) => order(n)))
-  await eventually(async () => expect((await orders.get('order-0399')).state).toBe('shipped'), { within: 60_000 })
-  await new Promise((resolve) => setTimeout(resolve, 61_000)) // a point of the series
+  await eventually(async () => expect((await orders.get('order-0399')).state).toBe('shipped'))
+  await new Promise((resolve) => setTimeout(resolve, 61_000)) // one point of the series
   await take('well', '/', 'All is well.')
   await write(Array.from({ length: 12 }, (_, n) => order(1000 + n, { stock: 0 })))
   await write(Array.from({ length: 25 }, (_, n) => order(2000 + n, { mail: 'down' })))
@@ -95,12 +95,13 @@ test('pages are taken: empty, well, on fire, and while CouchDB is away', { timeo
     }),
   ])
   await eventually(async () => expect((await orders.get('order-1011')).state).toBe('error'))
-  await take('on-fire', '/', 'do not go on')
+  await take('on-fire', '/', 'are stuck')
   await take('machines', '/machines', 'Machines')
   await take('documents', '/documents?type=order', 'order-1000')
   await take('document', `/document?db=${orders.name}&id=order-1000`, 'no_stock')
   await take('handlers', '/handlers', 'order/paid')
   await take('indexes', '/indexes', 'indexes')
+  await take('mails', '/mails', 'Recent attempts')
   await take('ask', `/act?verb=retry&db=${orders.name}&status=failed`, 'Yes, retry')
   await write(Array.from({ length: 1500 }, (_, n) => order(4000 + n, FAILED)))
   let writes = 0
@@ -110,9 +111,9 @@ test('pages are taken: empty, well, on fire, and while CouchDB is away', { timeo
     expect(await page.locator('main').innerText()).toContain('1,512 documents')
   })
   await page.getByRole('button', { name: 'Yes, discard' }).click()
-  await take('batch', new URL(page.url()).pathname + new URL(page.url()).search, 'Under way')
+  await take('batch', new URL(page.url()).pathname + new URL(page.url()).search, 'In progress')
   await orders.put(recordDoc(DEPLOY, undefined))
-  await take('deploys', '/deploys', 'a deploy is not complete')
+  await take('deploys', '/deploys', 'A deploy is not complete')
   await proxy.down()
   await take('couchdb-away', '/', 'CouchDB does not answer')
   console.log(`The pictures are in ${folder}.`)
@@ -131,7 +132,7 @@ async function takeAll(page: Page, { file, url, sees }: { file: string; url: str
         await page.goto(url)
         expect(await page.locator('body').innerText()).toContain(sees)
       })
-      await page.waitForTimeout(600) // graphs
+      await page.waitForTimeout(600) // load time of the graphs
       await page.screenshot({ path: `${file}-${size}-${colorScheme}.png` })
     }
 }

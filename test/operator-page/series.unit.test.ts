@@ -1,6 +1,7 @@
-/** What workers tell each other of the last hour and day, while someone looks. */
+/** The numbers of the last hour and day that workers exchange while a page is open. */
 import { expect, test } from 'vitest'
 import { Counters } from '../../sidecar/docstate/counters.ts'
+import { OtherWorkers } from '../../sidecar/operator-page/other-workers.ts'
 import { Series, STEPS } from '../../sidecar/operator-page/series.ts'
 import { HeartbeatPayload } from '../../sidecar/workers/heartbeat-payload.ts'
 import { metricsFrom, sourcesOf } from '../metrics/sources.ts'
@@ -15,15 +16,24 @@ function setUp() {
     const handler = counts.of({ type: 'order', state: 'paid' })
     const sources = sourcesOf({ databaseCounters: new Map([['control', counts]]) })
     const payload = new HeartbeatPayload()
-    const series = new Series({ metrics: () => metricsFrom(sources), payload, self, clock })
-    return { handler, payload, series }
+    const series = new Series({ metrics: () => metricsFrom(sources), self, clock })
+    const tell = () => ({ series: series.lines })
+    const others = new OtherWorkers({
+      payload,
+      self,
+      clock,
+      dataToSend: tell,
+      requestsToSend: () => ({}),
+      onRequest: () => undefined,
+    })
+    return { handler, payload, series, look: () => series.with(others.look()) }
   }
   return { clock, a: worker('a'), b: worker('b') }
 }
 
 type Worker = ReturnType<typeof setUp>['a']
 
-/** A heartbeat each, as the other reads it. */
+/** One heartbeat of each worker, as the other reads it. */
 function beat(a: Worker, b: Worker) {
   const beats = () =>
     new Map(
@@ -32,37 +42,54 @@ function beat(a: Worker, b: Worker) {
         ['b', b],
       ].map(([id, worker]) => [
         id as string,
-        { _id: `_local/${id as string}`, ...(JSON.parse(JSON.stringify((worker as Worker).payload.tell())) as object) },
+        {
+          _id: `_local/${id as string}`,
+          ...(JSON.parse(JSON.stringify((worker as Worker).payload.fieldsToSend())) as object),
+        },
       ]),
     )
-  for (const { payload } of [a, b]) payload.hear(beats())
+  for (const { payload } of [a, b]) payload.receive(beats())
 }
 
-test('the runs of all workers are added up, minute by minute, in the hour and in the day', async () => {
+test('the series add up the runs of all workers by minute, for the hour and the day', async () => {
   const { clock, a, b } = setUp()
   await Promise.all([a.series.take(), b.series.take()])
   for (let minute = 0; minute < 3; minute++) {
     a.handler.runs.next += 10
     a.handler.took.add(40)
+    b.handler.waited.add(7)
     b.handler.runs.failed += 1
     await clock.advance(MINUTE_MS)
     await Promise.all([a.series.take(), b.series.take()])
   }
-  expect(a.series.look().workers).toBe(1)
+  expect((await a.look()).workers.size).toBe(1)
   for (let rounds = 0; rounds < 3; rounds++) beat(a, b)
-  const { lines, workers } = a.series.look()
-  expect(workers).toBe(2)
+  const { lines, workers } = await a.look()
+  expect([...workers.keys()]).toEqual(['a', 'b'])
   expect(lines.hour.points).toHaveLength(60)
   expect(lines.hour.points.slice(-4)).toEqual([
-    [10, 1, 40, 0, 0],
-    [10, 1, 40, 0, 0],
-    [10, 1, 40, 0, 0],
-    [0, 0, 0, 0, 0],
+    [10, 1, 40, 7, 0, 0, 0, 0, 0],
+    [10, 1, 40, 7, 0, 0, 0, 0, 0],
+    [10, 1, 40, 7, 0, 0, 0, 0, 0],
+    [0, 0, 0, 0, 0, 0, 0, 0, 0],
   ])
-  expect(lines.day.points.at(-1)).toEqual([30, 3, 120, 0, 0])
+  expect(lines.day.points.at(-1)).toEqual([30, 3, 120, 21, 0, 0, 0, 0, 0])
 })
 
-test('nothing is told while no one looks, and what is told stays small', async () => {
+test('the series include what ran since the last full minute', async () => {
+  const { clock, a } = setUp()
+  await a.series.take()
+  await clock.advance(MINUTE_MS / 2)
+  a.handler.runs.next += 3
+  const [first, second] = await Promise.all([a.look(), a.look()])
+  expect(first.lines.hour.points.at(-1)?.[0]).toBe(3)
+  expect(second.lines.hour.points.at(-1)?.[0]).toBe(3)
+  await clock.advance(MINUTE_MS / 2)
+  await a.series.take()
+  expect((await a.look()).lines.day.points.at(-1)?.[0]).toBe(3)
+})
+
+test('a worker reports nothing while no page is open, and its report stays small', async () => {
   const { clock, a, b } = setUp()
   for (let minute = 0; minute < 2000; minute++) {
     a.handler.runs.next += 123_456
@@ -70,13 +97,13 @@ test('nothing is told while no one looks, and what is told stays small', async (
     await a.series.take()
   }
   beat(a, b)
-  expect([a.payload.tell(), b.payload.tell()]).toEqual([{}, {}])
-  b.series.look()
+  expect([a.payload.fieldsToSend(), b.payload.fieldsToSend()]).toEqual([{}, {}])
+  await b.look()
   beat(a, b)
-  expect(Object.keys(b.payload.tell())).toEqual(['looked_at'])
-  expect(JSON.stringify(a.payload.tell()).length).toBeLessThan(6000)
+  expect(Object.keys(b.payload.fieldsToSend())).toEqual(['looked_at'])
+  expect(JSON.stringify(a.payload.fieldsToSend()).length).toBeLessThan(6000)
   await clock.advance(2 * MINUTE_MS)
-  expect([a.payload.tell(), b.payload.tell()]).toEqual([{}, {}])
+  expect([a.payload.fieldsToSend(), b.payload.fieldsToSend()]).toEqual([{}, {}])
 })
 
 test.each([
@@ -86,12 +113,12 @@ test.each([
   { hour: [], day: [] },
   { hour: { from: 0, points: [[1]] }, day: { from: 0, points: [] } },
   { hour: { from: 1e300, points: [] }, day: 1 },
-])('another worker that tells %j adds nothing', async (series) => {
+])('a report %j of another worker adds nothing', async (series) => {
   const { a } = setUp()
   await a.series.take()
-  a.payload.hear(new Map([['b', { _id: '_local/b', series, looked_at: 'soon' }]]))
-  const { lines, workers } = a.series.look()
-  expect(workers).toBe(1)
+  a.payload.receive(new Map([['b', { _id: '_local/b', series, looked_at: 'soon' }]]))
+  const { lines, workers } = await a.look()
+  expect(workers.size).toBe(1)
   expect(lines.hour.points).toHaveLength(STEPS.hour.count)
-  expect(a.payload.tell()).not.toHaveProperty('series')
+  expect(a.payload.fieldsToSend()).not.toHaveProperty('series')
 })
