@@ -210,9 +210,12 @@ export function renderDashboard(): string {
       gridPos: { x: 0, y, w: COLUMNS, h: 1 },
     })
     y += 1
-    const [w, h] = [COLUMNS / row.length, row[0]!.isNumber ? NUMBER_HEIGHT : GRAPH_HEIGHT]
-    for (const [at, panel] of row.entries())
-      panels.push({ id: panels.length + 1, gridPos: { x: at * w, y, w, h }, ...panelOf(panel) })
+    const h = row[0]!.isNumber ? NUMBER_HEIGHT : GRAPH_HEIGHT
+    const left = (at: number) => Math.round((COLUMNS * at) / row.length) // Grafana takes whole units only
+    for (const [at, panel] of row.entries()) {
+      const gridPos = { x: left(at), y, w: left(at + 1) - left(at), h }
+      panels.push({ id: panels.length + 1, gridPos, ...panelOf(panel) })
+    }
     y += h
   }
   const dashboard = {
