@@ -10,7 +10,7 @@ const HANDLERS = `
     control.unsafe('order', 'paid', async (order, ctx) => {
       await sleep(20)
       await ctx.put({ _id: 'receipt-' + order._id, type: 'receipt' })
-      note(order._id, process.pid)
+      note(order._id, process.env.SIDECAR_NAME)
       return { ...order, state: 'invoiced' }
     }, { shadow: true })
   })`
@@ -56,6 +56,6 @@ const whole = (
     const after = await bring(60, `after-${++batch}-`)
     const of = async () => (await noted()).filter(([id]) => after.includes(id!))
     await eventually(async () => expect(await of()).toHaveLength(60), { within: 10_000 })
-    return { after, by: (await of()).map(([, pid]) => pid) }
+    return { after, by: (await of()).map(([, worker]) => worker) }
   })
 }

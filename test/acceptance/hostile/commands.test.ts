@@ -24,7 +24,7 @@ const endpointOf = ({ method, path }: SeenRequest) => `${method} ${path.replace(
 
 test.each(['status', 'explain', 'retry', 'deploy'])(
   '%s ends with a sentence when any of its requests gets a bad answer',
-  { timeout: 600_000 },
+  { timeout: 1_800_000 }, // hundreds of processes, or of containers
   async (command) => {
     const proxy = await startFaultyProxy()
     const control = await freshDb('control')
