@@ -30,7 +30,7 @@ describe.each<[state: string, ...verdicts: string[]]>([
   ['confirmed', 'again', 'wrong', 'refused'],
   ['active', 'again', 'wrong', 'refused'],
   ['revoked', 'refused', 'refused', 'refused'],
-  ['expired', 'refused', 'refused', 'refused'],
+  ['expired', 'expired', 'expired', 'refused'],
   ['error', 'right', 'wrong', 'refused'],
 ])('codes of a device in state %s', (state, ...verdicts) => {
   test.each(Object.entries(clicks).map(([what, given], i) => [what, verdicts[i]!, given] as const))(
