@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { isCouchError } from '../../sidecar/couch/couch-errors.ts'
-import { deleteDb, needs } from '../support/couchdb.ts'
+import { createAgain, deleteDb, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { addDevice, channel, createControlDb, inState, newPerson, rolesOf, startWithOwner, startWorker } from './rig.ts'
 
@@ -125,7 +125,7 @@ test('a user’s database recreated without its security object gets it and all 
   await inState(couch, name, 'subscription:photos', 'active')
 
   await deleteDb(name)
-  await couch.db(name).create() // as a worker leaves it that dies before it sets the security object
+  await createAgain(couch.db(name)) // as a worker leaves it that dies before it sets the security object
   const account = (await control.withPrefix('account:'))[0]!
   await eventually(async () => control.put({ ...(await control.get(account._id)), state: 'changed' }))
   await inState(couch, name, 'subscription:photos', 'active')

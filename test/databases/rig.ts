@@ -12,7 +12,7 @@ import { createDatabaseCounters } from '../../sidecar/databases/database-counter
 import { createRegistry } from '../../sidecar/workers/registry.ts'
 import { everything, type Partitioning } from '../../sidecar/workers/partitioning.ts'
 import { createCompiler } from '../../sidecar/deploy/compiler.ts'
-import { couchUrl, createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
+import { couchUrl, createAgain, createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
 import { answerOf } from '../support/answers.ts'
 
 export interface RigOptions extends Partial<ServeOptions> {
@@ -104,10 +104,10 @@ export function startVisits(
 
 export type Rig = ReturnType<typeof startVisits>
 
-/** Creates databases with these names. */
+/** Creates databases with these names, also of databases that were just deleted. */
 export async function make(rig: Pick<Rig, 'couch'>, ...names: string[]): Promise<Database[]> {
   const made = names.map((name) => rig.couch.db(name))
-  for (const database of made) await database.create()
+  for (const database of made) await createAgain(database)
   return made
 }
 

@@ -5,7 +5,7 @@ import type { Database } from '../../sidecar/couch/database.ts'
 import { seqFrom } from '../../sidecar/couch/documents.ts'
 import { changesAt } from '../../sidecar/couch/shard-seqs.ts'
 import { ownerOf } from '../../sidecar/databases/jobs.ts'
-import { createTestCouch, deleteDb } from '../support/couchdb.ts'
+import { createTestCouch, deleteDb, nextSecond } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { isInfo, ofThreeCopies } from '../support/faults.ts'
 import { answerWith, pass, refuse, startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
@@ -186,7 +186,7 @@ test('a recreated database is read from its start, and a deleted database is for
   await eventually(() => expect(rig.handled).toHaveLength(5))
   await eventually(() => expect(rig.visited()).toMatchObject({ open: 0, waiting: 0 }))
   await deleteDb(name)
-  await sleep(1100) // CouchDB stores the creation time in seconds, so the two databases need different ones
+  await nextSecond()
   await make(rig, name)
   await a!.put(order('second'))
   rig.tell(name, 'created')

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { deleteDb, makeAgain, needs } from '../support/couchdb.ts'
+import { createAgain, deleteDb, makeAgain, needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import {
   cut,
@@ -68,7 +68,7 @@ test('a missing database has no settings, and its feed starts once it is created
   await deleteDb(db.name)
   await start()
   expect(now()).toEqual(defaults)
-  await db.create()
+  await createAgain(db)
   await set(db, { max_event_delay: 50 })
   await eventually(() => expect(now()).toEqual({ ...defaults, max_event_delay: 50 }))
 })
@@ -85,7 +85,7 @@ test('settings outlive their database until it is created again without them', a
     expect(looks()).toBeGreaterThan(before + 2)
   })
   expect(now()).toEqual({ ...defaults, max_event_delay: 50 })
-  await db.create()
+  await createAgain(db)
   await eventually(async () => {
     await clock.advance(MINUTE_MS)
     expect(now()).toEqual(defaults)

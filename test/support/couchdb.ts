@@ -40,9 +40,22 @@ export async function makeAgain(db: Database): Promise<void> {
   const before = (await db.info()).instance_start_time
   await eventually(async () => {
     await deleteDb(db.name)
-    await db.create()
-    expect((await db.info()).instance_start_time).not.toBe(before)
+    expect((await createAgain(db)).instance_start_time).not.toBe(before)
   })
+}
+
+/** Creates a database again that was just deleted: for a moment CouchDB may answer that it exists still. */
+export const createAgain = (db: Database) =>
+  eventually(async () => {
+    await db.create()
+    return db.info()
+  })
+
+/** Resolves in a later second. CouchDB stores creation times in seconds: two lives within one second look alike. */
+export async function nextSecond(): Promise<void> {
+  const second = () => Math.floor(Date.now() / 1000)
+  const now = second()
+  await eventually(() => expect(second()).toBeGreaterThan(now))
 }
 
 /** Compacts a database until only the ids of these revisions remain. This cannot succeed for leaf revisions. */

@@ -6,7 +6,7 @@ import type { Seq } from '../../../sidecar/couch/documents.ts'
 import { changesAt } from '../../../sidecar/couch/shard-seqs.ts'
 import type { Control } from '../../../sidecar/docstate/control.ts'
 import type { HandlerOptions } from '../../../sidecar/docstate/types.ts'
-import { createTestCouch, freshDb, needs, uniqueName } from '../../support/couchdb.ts'
+import { createAgain, createTestCouch, freshDb, needs, uniqueName } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 import { createPrefix, make, startVisits } from '../../databases/rig.ts'
 import { createLatch, startRig, stateOf, type Rig } from '../rig.ts'
@@ -164,7 +164,7 @@ test('the handler takes all documents of a recreated database', async () => {
   await rig.stop()
   await aSecond()
   await db.drop()
-  await db.create()
+  await createAgain(db)
   await db.bulk(orders(5, 'again'))
   await startRig(db, invoices(taken), { control })
   await eventually(() => expect(taken).toHaveLength(6))

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Database } from '../../../sidecar/couch/database.ts'
 import { NOW } from '../../../sidecar/global-changes/reading/history.ts'
-import { createTestCouch, deleteDb, needs } from '../../support/couchdb.ts'
+import { createAgain, createTestCouch, deleteDb, needs, nextSecond } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 import { startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
 import { freshEventDatabase, updatesOf } from './event-database.ts'
@@ -17,13 +17,11 @@ async function setUp() {
   return { db, proxy, ...createFeed(db.name, createTestCouch({ url: proxy.url })) }
 }
 
-/** Deletes a database and creates it again, at once or in a later second. Two lives within one second look alike. */
+/** Deletes a database and creates it again, at once or in a later second. */
 async function remake(db: Database, later = true) {
   await deleteDb(db.name)
-  const second = () => Math.floor(Date.now() / 1000)
-  const deletedIn = second()
-  if (later) await eventually(() => expect(second()).toBeGreaterThan(deletedIn))
-  await db.create()
+  if (later) await nextSecond()
+  await createAgain(db)
 }
 
 test('no reader loses a row when the feed breaks or the server goes down', async () => {
@@ -109,7 +107,7 @@ test('the feed waits until its database exists', async () => {
   for (const name of ['database:created', 'database:deleted'] as const) {
     events.subscribe(name, ({ event, channel }) => seen.push([channel, event]))
   }
-  await db.create()
+  await createAgain(db)
   await db.tell('created:acme/orders', 'deleted:users')
   await eventually(() => expect(seen).toHaveLength(2))
   expect(seen).toEqual(

@@ -2,7 +2,7 @@
 import type { Database } from '../../../sidecar/couch/database.ts'
 import type { DatabaseEvent } from '../../../sidecar/global-changes/event-documents.ts'
 import { updateFrom } from '../../../sidecar/global-changes/reading/update.ts'
-import { uniqueName } from '../../support/couchdb.ts'
+import { createAgain, uniqueName } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 
 /** An event document: the number of its writes, and its position among the others. */
@@ -50,10 +50,7 @@ export class DrawnDatabase {
   }
 
   async create(): Promise<void> {
-    this.#life = await eventually(async () => {
-      await this.#db.create() // just after a deletion CouchDB may report that it exists
-      return (await this.#db.info()).instance_start_time
-    })
+    this.#life = (await createAgain(this.#db)).instance_start_time
     // Two lives within one second look alike: no sweep can find out whether the first has its events.
     if (this.#life === this.#lifeBefore) this.#deletedAfter = undefined
   }

@@ -4,7 +4,16 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { Database } from '../../../sidecar/couch/database.ts'
 import { bucketOf, Ledger } from '../../../sidecar/global-changes/writing/ledger.ts'
 import { allBuckets } from '../../../sidecar/global-changes/writing/bucket-partition.ts'
-import { createTestCouch, deleteDb, freshDb, makeAgain, needs, uniqueName } from '../../support/couchdb.ts'
+import {
+  createAgain,
+  createTestCouch,
+  deleteDb,
+  freshDb,
+  makeAgain,
+  needs,
+  nextSecond,
+  uniqueName,
+} from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 import { refuse, startFaultyProxy, type FaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
 import { createHold, notFound, settings, startFeedByHand, startGlobalChanges } from './rig.ts'
@@ -175,7 +184,7 @@ test.each([
 )
 
 test.each([
-  { how: 'deleted before the read', isGone: true, again: (db: Database) => sleep(1100).then(() => db.create()) },
+  { how: 'deleted before the read', isGone: true, again: (db: Database) => nextSecond().then(() => createAgain(db)) },
   { how: 'falsely reported as deleted', isGone: false, again: makeAgain },
 ])('a new database $how, then created again without a sidecar, gets the right events', async ({ isGone, again }) => {
   needs('database identity')
