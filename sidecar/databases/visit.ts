@@ -114,6 +114,7 @@ export async function visit(
     visit: {
       copies: known.reading?.copies,
       checkpoints,
+      stopping: signal,
       first: known.checkpoint?.seq ?? known.first,
       places: (known.places ??= new Map<string, Place>()),
       listFirst,

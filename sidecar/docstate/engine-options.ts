@@ -74,6 +74,8 @@ export interface Visit {
   readonly read: ReadFeed
   /** Stores the checkpoint for the next visit. */
   readonly checkpoints: CheckpointStore
+  /** Aborts when the sidecar stops or leaves the database. Until then, a visit that is over waits for its last save. */
+  readonly stopping: AbortSignal
   /** Feed position where handlers begin that take only new documents. Default: the current one. */
   readonly first: Seq | undefined
   /** Whether documents before the checkpoint may wait: the visit then begins with a resync. */

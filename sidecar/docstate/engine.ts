@@ -54,6 +54,8 @@ export interface Engine {
 
 /** Maximum time after the grace period to stop handlers and save their outcomes; again for the last checkpoint. */
 const LAST_WORDS_MS = 2000
+/** Maximum time of a visit's last checkpoint while the sidecar runs: without it, the next visit reads changes again. */
+const VISIT_SAVE_MS = 60_000
 /** The engine waits for a document that is due within this time. */
 const SOON_MS = 5000
 
@@ -86,7 +88,9 @@ export function createEngine(options: EngineOptions): Engine {
       dispatch.attempts.stop(new Error('the sidecar stops'))
       await withTimeout(clock, LAST_WORDS_MS, dispatch.attempts.whenIdle())
     }
-    await withTimeout(clock, LAST_WORDS_MS, watch.saveCheckpoint(hard.signal, left))
+    const saving = watch.saveCheckpoint(hard.signal, left)
+    if (visit) await withTimeout(clock, VISIT_SAVE_MS, saving, visit.stopping).catch(() => undefined)
+    await withTimeout(clock, LAST_WORDS_MS, saving)
     hard.abort(new Error('the sidecar has stopped'))
   }
 

@@ -1,10 +1,11 @@
 /** Where a visit begins, and which checkpoints it trusts. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { Machines, State } from '../../ddocs/machine.ts'
 import { ownerOf } from '../../sidecar/databases/jobs.ts'
 import { createLatch } from '../docstate/rig.ts'
 import { eventually } from '../support/eventually.ts'
-import { pass, startFaultyProxy } from '../support/faulty-proxy.ts'
+import { pass, startFaultyProxy, type Fault } from '../support/faulty-proxy.ts'
 import { createPrefix, make, order, startVisits, stateOf, type Rig, type RigOptions } from './rig.ts'
 
 /** After the first listing of databases, only events start a visit. */
@@ -62,6 +63,18 @@ test('a checkpoint that another user wrote hides no document', async () => {
   })
   const second = startVisits(prefix, { lookAgainMs: HARDLY })
   await eventually(() => expect(second.handled).toEqual(['meanwhile']))
+})
+
+test('a visit waits for its checkpoint, also where CouchDB takes seconds to store it', async () => {
+  const prefix = createPrefix()
+  const name = `${prefix}-db-a`
+  const proxy = await startFaultyProxy()
+  const slowly: Fault = (exchange) => sleep(3000).then(() => pass(exchange))
+  proxy.plan(({ method, path }) => (method === 'PUT' && path.includes('/_local/') ? slowly : undefined))
+  const rig = startVisits(prefix, { by: proxy.url, lookAgainMs: HARDLY })
+  const [a] = await make(rig, name)
+  rig.tell(name, 'created')
+  await eventually(() => a!.get(`_local/couchdb-sidecar:${ownerOf(rig.table)}`))
 })
 
 test('a new timeout of a state also ends the state of idle documents', async () => {
