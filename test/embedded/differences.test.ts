@@ -51,6 +51,10 @@ const guard = (source: string) => db.put({ _id: '_design/guard', validate_doc_up
 const secure = () =>
   couch.request({ method: 'PUT', db: db.name, path: '_security', body: { members: { names: [], roles: ['member'] } } })
 
+test('bulk fields checked: a field that begins with _ is answered with 500', async () => {
+  await expect(db.bulk(['{"_id":"a","_oops":1}'])).rejects.toMatchObject({ status: 500 })
+})
+
 test('bulk rows in order: refused rows come first', async () => {
   await guard('function (doc) { if (doc.bad) throw({ forbidden: "bad" }) }')
   const rows = await db.bulk(['{"_id":"a"}', '{"_id":"b","bad":true}', '{"_id":"c"}'])
@@ -151,6 +155,13 @@ test('refusals by status: a user who is no member gets 401, and rows of 401 in a
 
 test('size limit: nine megabytes are accepted', async () => {
   await expect(db.put({ _id: 'a', large: 'x'.repeat(9_000_000) })).resolves.toMatch(/^1-/)
+})
+
+test('slash in database names: the slash is lost', async () => {
+  const name = uniqueName('slash')
+  const slashed = couch.db(`a/${name}`)
+  await slashed.create()
+  expect(await slashed.info()).toMatchObject({ db_name: `a${name}` })
 })
 
 test('whole requests: userCtx lacks the database', async () => {
