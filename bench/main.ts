@@ -108,17 +108,17 @@ async function idle(): Promise<Line> {
 }
 
 function publish(): Line[] {
-  const { empty, nobody, one } = measurePublish()
+  const { empty, none, one } = measurePublish()
   const beside = ([ours, emitter]: readonly [number, number]) =>
     `${ours.toFixed(1)} ns; EventEmitter ${emitter.toFixed(1)} ns; a call of an empty function ${empty.toFixed(1)} ns`
   return [
     {
-      what: 'an event that nobody listens to',
-      figure: beside(nobody),
+      what: 'an event without a subscriber',
+      figure: beside(none),
       target: '< EventEmitter',
-      met: nobody[0] < nobody[1],
+      met: none[0] < none[1],
     },
-    { what: 'an event that one listens to', figure: beside(one) },
+    { what: 'an event with one subscriber', figure: beside(one) },
   ]
 }
 
@@ -152,7 +152,7 @@ async function sharing(): Promise<Line[]> {
   return [
     ...lines,
     {
-      what: 'documents reached for in vain',
+      what: 'claims that were lost',
       figure: `${(median(inVain) * 100).toFixed(2)} %`,
       target: '< 1 %',
       met: median(inVain) < 0.01,

@@ -20,7 +20,7 @@ function timeOf(turn: (n: number) => void): number {
 }
 
 /** The cost of publishing a saved document, in nanoseconds: without a listener, and with one. */
-export function measurePublish(): { empty: number; nobody: [number, number]; one: [number, number] } {
+export function measurePublish(): { empty: number; none: [number, number]; one: [number, number] } {
   const events = createEvents({ log: pino({ level: 'silent' }) })
   const emitter = new EventEmitter()
   let sum = 0
@@ -38,8 +38,8 @@ export function measurePublish(): { empty: number; nobody: [number, number]; one
       next: 'invoiced',
       rev: '2-x',
     })
-  const nobody: [number, number] = [timeOf(publish), timeOf(emit)]
+  const none: [number, number] = [timeOf(publish), timeOf(emit)]
   events.subscribe('document:saved', () => void sum++)
   emitter.on('document:saved', () => void sum++)
-  return { empty: timeOf(empty), nobody, one: [timeOf(publish), timeOf(emit)] }
+  return { empty: timeOf(empty), none, one: [timeOf(publish), timeOf(emit)] }
 }

@@ -109,7 +109,7 @@ async function writesAlone({ couch, serverPid, names }: Run): Promise<Line> {
   const seconds = (performance.now() - began) / 1000
   const cpu = (await usageIfOurs(serverPid)).cpuSeconds - before.cpuSeconds
   return {
-    what: `a write in each of ${names.length}, nobody beside it`,
+    what: `a write in each of ${names.length}, without a sidecar`,
     figure: `${seconds.toFixed(1)} s; ${((cpu / names.length) * 1000).toFixed(1)} ms of processor of the server for each`,
   }
 }
