@@ -1,8 +1,9 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import pino from 'pino'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { startCouch as startEmbedded, type EmbeddedCouchOptions } from '../../embedded/src/couch.ts'
@@ -87,6 +88,30 @@ test('a written, changed or deleted validate_doc_update applies to the next writ
   await db.drop()
   await db.create()
   expect(await write()).toBe('stored')
+})
+
+test('an exception in a callback leaves the database usable', async () => {
+  const server = new URL('../../embedded/dist/server/', import.meta.url)
+  const script = `
+    await import('${new URL('mends.js', server).href}')
+    const require = createRequire('${new URL('main.js', server).href}')
+    const PouchDB = require('pouchdb-core').plugin(require('pouchdb-adapter-memory'))
+    process.on('uncaughtException', () => undefined)
+    const db = new PouchDB('x', { adapter: 'memory' })
+    const fail = () => { throw new Error('in a callback') }
+    await db.put({ _id: 'a' })
+    db._bulkDocs({ docs: [{ _id: 'b' }] }, {}, fail)
+    db._get('a', {}, fail)
+    await db.put({ _id: 'c' })
+    console.log((await db.get('a'))._id, (await db.get('c'))._id)`
+  const args = [
+    '--no-deprecation',
+    '--input-type=module',
+    '--eval',
+    `import { createRequire } from 'node:module'${script}`,
+  ]
+  const { stdout } = await promisify(execFile)(process.execPath, args)
+  expect(stdout.trim()).toBe('a c')
 })
 
 test('feed rows arrive at once, also at clients that accept compression', async () => {

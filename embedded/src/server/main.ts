@@ -14,6 +14,7 @@
  * - `validate_doc_update` gets a replicated document with the history of the one before it. Without the mend, that
  *   history is written into the document itself, which then counts as the stored one: a client's change is lost without
  *   an error.
+ * - An exception in a callback does not stop its database. Without the mend, every later request to it waits for ever.
  * - An attachment with a broken body is not stored. Without the mend, an empty one is stored.
  * - A `validate_doc_update` is compiled once. Without the mend, all design documents are read and compiled for each
  *   document that is written.

@@ -56,6 +56,59 @@ const MENDS: readonly (readonly [file: RegExp, from: string, to: string])[] = [
     `if (err) return exports.sendJSON(res, 400, { error: 'bad_request', reason: 'The body is not whole.' })
     req.rawBody = string;`,
   ],
+  [
+    /[\\/]pouchdb-adapter-leveldb-core[\\/]lib[\\/]index\.js$/,
+    `    args[args.length - 1] = getArguments(function (cbArgs) {
+      callback.apply(null, cbArgs);
+      pouchdbUtils.nextTick(function () {
+        db._queue.shift();
+        if (db._queue.length) {
+          executeNext();
+        }
+      });
+    });`,
+    `    var isDone = false;
+    args[args.length - 1] = getArguments(function (cbArgs) {
+      try {
+        callback.apply(null, cbArgs);
+      } finally {
+        if (!isDone) pouchdbUtils.nextTick(function () {
+          db._queue.shift();
+          if (db._queue.length) executeNext();
+        });
+        isDone = true;
+      }
+    });`,
+  ],
+  [
+    /[\\/]pouchdb-adapter-leveldb-core[\\/]lib[\\/]index\.js$/,
+    `      args[args.length - 1] = getArguments(function (cbArgs) {
+        callback.apply(null, cbArgs);
+        if (++numDone === readTasks.length) {
+          pouchdbUtils.nextTick(function () {
+            // all read tasks have finished
+            readTasks.forEach(function () {
+              db._queue.shift();
+            });
+            if (db._queue.length) {
+              executeNext();
+            }
+          });
+        }
+      });`,
+    `      var isDone = false;
+      args[args.length - 1] = getArguments(function (cbArgs) {
+        try {
+          callback.apply(null, cbArgs);
+        } finally {
+          if (!isDone && ++numDone === readTasks.length) pouchdbUtils.nextTick(function () {
+            readTasks.forEach(function () { db._queue.shift(); });
+            if (db._queue.length) executeNext();
+          });
+          isDone = true;
+        }
+      });`,
+  ],
 ]
 
 interface Compiling {
