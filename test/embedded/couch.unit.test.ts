@@ -10,6 +10,7 @@ import { startCouch as startEmbedded, type EmbeddedCouchOptions } from '../../em
 import { createCouch } from '../../sidecar/couch/client.ts'
 import type { CouchError } from '../../sidecar/couch/couch-errors.ts'
 import build, { root } from '../acceptance/build.ts'
+import { answerOf } from '../support/answers.ts'
 import { eventually } from '../support/eventually.ts'
 import { uniqueName } from '../support/couchdb.ts'
 
@@ -112,6 +113,29 @@ test('an exception in a callback leaves the database usable', async () => {
   ]
   const { stdout } = await promisify(execFile)(process.execPath, args)
   expect(stdout.trim()).toBe('a c')
+})
+
+test('a map function sees one document at a time, and its rows stay in its database', async () => {
+  const { couch } = await startCouch()
+  const [db, other] = [couch.db('mapped'), couch.db('mapped-too')]
+  const map = 'function (doc) { if (doc.fails) throw new Error("no row"); emit(doc.kind, doc.count); }'
+  const reduce = 'function (keys, values, again) { return again ? sum(values) : values.length + sum(values); }'
+  for (const made of [db, other]) {
+    await made.create()
+    await made.put({ _id: '_design/v', views: { counted: { map, reduce }, plain: { map } } })
+  }
+  await db.bulk(['{"_id":"a","kind":"x","count":1}', '{"_id":"b","fails":true}', '{"_id":"c","kind":"y","count":2}'])
+  await other.put({ _id: 'd', kind: 'z', count: 3 })
+  const path = '_design/v/_view/plain'
+  expect(await answerOf(couch, { db: 'mapped', path })).toMatchObject({
+    rows: [
+      { id: 'a', key: 'x', value: 1 },
+      { id: 'c', key: 'y', value: 2 },
+    ],
+  })
+  expect(await answerOf(couch, { db: 'mapped-too', path })).toMatchObject({ rows: [{ id: 'd', key: 'z', value: 3 }] })
+  const counted = { db: 'mapped', path: '_design/v/_view/counted' }
+  expect(await answerOf(couch, counted)).toMatchObject({ rows: [{ key: null, value: 5 }] })
 })
 
 test('feed rows arrive at once, also at clients that accept compression', async () => {

@@ -109,6 +109,53 @@ const MENDS: readonly (readonly [file: RegExp, from: string, to: string])[] = [
         }
       });`,
   ],
+  [
+    /[\\/]pouchdb-mapreduce[\\/]lib[\\/]index\.js$/,
+    `function evalFunctionInVm(func, emit) {
+  return function (arg1, arg2, arg3) {
+    var code =`,
+    `var runs = new Map();
+function runOf(code) {
+  if (!runs.has(code)) {
+    if (runs.size >= 100) runs.clear();
+    runs.set(code, vm.runInNewContext(code));
+  }
+  return runs.get(code);
+}
+function evalFunctionInVm(func, emit) {
+    var code =`,
+  ],
+  [
+    /[\\/]pouchdb-mapreduce[\\/]lib[\\/]index\.js$/,
+    `      'var __result__ = (' +
+      func.replace(/;\\s*$/, '') + ')' + '(' +
+      JSON.stringify(arg1) + ',' +
+      JSON.stringify(arg2) + ',' +
+      JSON.stringify(arg3) + ');' +
+      'return {result: __result__, emitteds: __emitteds__};' +
+      '})()';
+
+    var output = vm.runInNewContext(code);`,
+    `      'var __parse__ = function (text) { return text === undefined ? text : JSON.parse(text); };' +
+      'var __function__ = (' + func.replace(/;\\s*$/, '') + ');' +
+      'return function (arg1, arg2, arg3) {' +
+      '__emitteds__ = [];' +
+      'var __result__ = __function__(__parse__(arg1), __parse__(arg2), __parse__(arg3));' +
+      'return {result: __result__, emitteds: __emitteds__};' +
+      '};})()';
+  return function (arg1, arg2, arg3) {
+    var output = runOf(code)(JSON.stringify(arg1), JSON.stringify(arg2), JSON.stringify(arg3));`,
+  ],
+  [
+    /[\\/]pouchdb-errors[\\/]lib[\\/]index\.js$/,
+    'this.stack = (new Error()).stack;',
+    "this.stack = this.name + ': ' + (reason || this.reason);",
+  ],
+  [
+    /[\\/]pouchdb-size[\\/]lib[\\/]index\.js$/,
+    'exports.installSizeWrapper = function () {',
+    'exports.installSizeWrapper = function () { return;',
+  ],
 ]
 
 interface Compiling {
