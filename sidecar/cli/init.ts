@@ -1,11 +1,13 @@
 import { cp, mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { ConfigError } from '../core/errors.ts'
 import { failureOf } from '../core/failure.ts'
 import type { Terminal } from './terminal.ts'
 
-const template = join(dirname(createRequire(import.meta.url).resolve('couchdb-sidecar/package.json')), 'templates/app')
+const root = dirname(createRequire(import.meta.url).resolve('couchdb-sidecar/package.json'))
+const template = join(root, 'templates/app')
 /** npm leaves files with these names out of a package, or changes them. */
 const RENAMED = { env: '.env', gitignore: '.gitignore' } as const
 const NAME = 'my-app'
@@ -24,11 +26,21 @@ export async function init(terminal: Pick<Terminal, 'print'>, path: string, vers
   if (entries.length > 0) {
     throw new ConfigError([`init: expected a new or empty folder, got ${folder}, in which there is ${entries[0]}`])
   }
+  // In a checkout, the project uses the checkout: the registry may not have this version.
+  const isCheckout = await stat(join(root, 'embedded/package.json')).then(
+    () => true,
+    () => false,
+  )
+  const versionOf = (name: string) =>
+    isCheckout ? pathToFileURL(name === 'couchdb-sidecar' ? root : join(root, 'embedded')).href : `^${version}`
   await cp(template, folder, { recursive: true })
   for (const [from, to] of Object.entries(RENAMED)) await rename(join(folder, from), join(folder, to))
   for (const file of ['package.json', 'README.md']) {
     const text = await readFile(join(folder, file), 'utf8')
-    await writeFile(join(folder, file), text.replaceAll(NAME, name).replaceAll(VERSION, `"$1": "^${version}"`))
+    await writeFile(
+      join(folder, file),
+      text.replaceAll(NAME, name).replaceAll(VERSION, (_, name: string) => `"${name}": "${versionOf(name)}"`),
+    )
   }
   terminal.print(
     [

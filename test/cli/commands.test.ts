@@ -1,5 +1,5 @@
 /** Output and exit code of each command; test/acceptance/command-line.process.test.ts checks real processes. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -33,6 +33,12 @@ test('init creates nested new folders, and refuses files and paths that cannot b
   onTestFinished(() => rm(folder, { recursive: true }))
   await writeFile(join(folder, 'file'), '')
   expect(await runInProcess(['init', join(folder, 'a/b')])).toMatchObject({ code: 0, stderr: '' })
+  const { dependencies } = JSON.parse(await readFile(join(folder, 'a/b/package.json'), 'utf8')) as {
+    dependencies: unknown
+  }
+  expect(dependencies, 'of a checkout').toEqual({
+    'couchdb-sidecar': new URL('../..', import.meta.url).href.slice(0, -1),
+  })
   for (const path of [join(folder, 'file'), join(folder, 'file/in'), '/proc/new', '/proc/new/in']) {
     const { code, stderr } = await runInProcess(['init', path])
     expect({ path, code }).toEqual({ path, code: 2 })
