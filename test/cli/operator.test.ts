@@ -132,13 +132,17 @@ test('pause and resume apply to all workers, and status and explain show the pau
   const module = await writeModule(
     "export default { machines: {}, register(control) { control.safe('bill', 'new', async (bill) => ({ ...bill, state: 'paid' })) } }",
   )
-  await startSidecar({ ...settings, SIDECAR_HANDLERS: module })
+  const { url } = await startSidecar({ ...settings, SIDECAR_HANDLERS: module })
   await eventually(async () => expect(await said('status')).toContain('last heartbeat 2'))
   const wrong = await runInProcess(['pause', 'bill/nwe'], settings)
   expect(wrong.code).toBe(2)
   expect(wrong.stderr).toContain('expected a handler of a running worker, got bill/nwe (did you mean bill/new?)')
   expect(await said('pause', 'bill/new')).toContain('bill/new is paused')
-  await new Promise((resolve) => setTimeout(resolve, 1000))
+  const { username, password } = new URL(settings.COUCHDB_URL!)
+  const headers = { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` }
+  await eventually(async () =>
+    expect(await (await fetch(`${url}/metrics`, { headers })).text()).toMatch(/handler_paused\{.*bill.* 1\n/),
+  )
   await a.put({ _id: 'b', type: 'bill', state: 'new' })
   await new Promise((resolve) => setTimeout(resolve, 1500))
   expect(await a.get('b')).toMatchObject({ state: 'new' })

@@ -32,10 +32,13 @@ const dueIn = (seconds: number) => ({
 
 const placeOf = ({ table }: Rig, database: Database) => database.find(`_local/couchdb-sidecar:${ownerOf(table)}`)
 
-/** True if the checkpoint is up to date. A lagging copy of a cluster costs one more visit. */
+/**
+ * True if the checkpoint is up to date and says that the visit ended at rest. A lagging copy of a cluster costs one more
+ * visit, and so does a visit that the stop has interrupted.
+ */
 async function isAtItsPlace(rig: Rig, database: Database): Promise<boolean> {
   const [place, info] = [await placeOf(rig, database), await database.info()]
-  return place !== undefined && changesAt(seqFrom(place.seq as string)) === changesAt(info.update_seq)
+  return place?.next_at !== undefined && changesAt(seqFrom(place.seq as string)) === changesAt(info.update_seq)
 }
 
 const isOf = (name: string) => (request: SeenRequest) => request.path.startsWith(`/${name}/`)

@@ -19,7 +19,7 @@ async function setUp() {
   const proxy = await startFaultyProxy()
   const go = createLatch()
   const began: string[] = []
-  await startRig(
+  const { engine } = await startRig(
     createTestCouch({ url: proxy.url }).db(db.name),
     (control) =>
       control.unsafe(
@@ -36,16 +36,22 @@ async function setUp() {
   )
   for (const _id of ['a', 'b', 'c']) await db.put({ ...paid, _id })
   await eventually(() => expect(began).toHaveLength(1))
-  return { db, proxy, go, began }
+  /** Makes a change, and waits until the feed has reported it. */
+  async function reported<T>(change: () => Promise<T>): Promise<T> {
+    const before = engine.counts.changes
+    const changed = await change()
+    await eventually(() => expect(engine.counts.changes).toBeGreaterThan(before))
+    await sleep(300) // a row that waits for its turn is dispatched
+    return changed
+  }
+  return { db, proxy, go, began, reported }
 }
 
 test('a waiting document with a known conflict does not start', async () => {
-  const { db, go, began } = await setUp()
+  const { db, go, began, reported } = await setUp()
   const first = await db.put({ ...paid, _id: 'o' })
-  await db.put({ ...paid, _id: 'o', _rev: first, name: 'Ann' })
-  await sleep(500)
-  await replicate(db, first, 3, { ...paid, _id: 'o', state: 'cancelled' })
-  await sleep(1000) // the feed has reported the branch
+  await reported(() => db.put({ ...paid, _id: 'o', _rev: first, name: 'Ann' }))
+  await reported(() => replicate(db, first, 3, { ...paid, _id: 'o', state: 'cancelled' }))
   go.open()
   await eventually(async () => expect(await db.get('o', { conflicts: true })).not.toHaveProperty('_conflicts'))
   await eventually(async () => expect(await stateOf(db, 'c')).toBe('invoiced'))
@@ -54,11 +60,9 @@ test('a waiting document with a known conflict does not start', async () => {
 })
 
 test('a waiting document that leaves its state is not claimed', async () => {
-  const { db, proxy, go, began } = await setUp()
-  const _rev = await db.put({ ...paid, _id: 'o' })
-  await sleep(500)
-  await db.put({ ...paid, _id: 'o', state: 'cancelled', _rev })
-  await sleep(500)
+  const { db, proxy, go, began, reported } = await setUp()
+  const _rev = await reported(() => db.put({ ...paid, _id: 'o' }))
+  await reported(() => db.put({ ...paid, _id: 'o', state: 'cancelled', _rev }))
   go.open()
   await eventually(async () => expect(await stateOf(db, 'c')).toBe('invoiced'))
   await sleep(300)

@@ -191,6 +191,7 @@ test('a failed wait states the expected and the actual document', async () => {
     control.safe('order', 'paid', async () => Promise.reject(new Reject('no_items', 'none'))),
   )
   await sidecar.put(order)
+  await sidecar.until('o', 'error')
   await expect(sidecar.until('o', 'sent', { within: 300 })).rejects.toThrow(
     /expected o to be in the state sent within 300 ms, got .*no_items/s,
   )
