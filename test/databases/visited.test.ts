@@ -146,9 +146,14 @@ test('after a restart, unchanged databases cost one read each, and new documents
   for (const database of databases) await database.put(order('before'))
   await eventually(() => expect(first.handled).toHaveLength(5))
   await untilRest(first, { databases: 5 })
+  const others = databases.slice(1)
+  const atTheirPlace = async () => {
+    const found = await Promise.all(others.map((database) => isAtItsPlace(first, database)))
+    return others.filter((_, i) => found[i]).map(({ name }) => name)
+  }
+  await eventually(async () => expect(await atTheirPlace()).not.toEqual([])) // sweeps start visits until they are
   await first.stop()
-  const asTheyWere: string[] = []
-  for (const database of databases.slice(1)) if (await isAtItsPlace(first, database)) asTheyWere.push(database.name)
+  const asTheyWere = await atTheirPlace()
   expect(asTheyWere).not.toEqual([])
   await databases[0]!.put(order('meanwhile'))
 
