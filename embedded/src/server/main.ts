@@ -19,7 +19,7 @@
  * - A `validate_doc_update` is compiled once. Without the mend, all design documents are read and compiled for each
  *   document that is written.
  * - A map function is compiled once. Without the mend, it is compiled in a new context for each document.
- * - A missing document costs no stack trace, and the size of a database is not looked for on the disk.
+ * - A missing document costs no stack trace, and the size of a database is not read from the disk.
  */
 import './mends.ts' // before the modules that it mends
 import { AsyncLocalStorage } from 'node:async_hooks'

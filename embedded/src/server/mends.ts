@@ -58,56 +58,29 @@ const MENDS: readonly (readonly [file: RegExp, from: string, to: string])[] = [
   ],
   [
     /[\\/]pouchdb-adapter-leveldb-core[\\/]lib[\\/]index\.js$/,
-    `    args[args.length - 1] = getArguments(function (cbArgs) {
-      callback.apply(null, cbArgs);
-      pouchdbUtils.nextTick(function () {
-        db._queue.shift();
-        if (db._queue.length) {
-          executeNext();
-        }
-      });
-    });`,
-    `    var isDone = false;
-    args[args.length - 1] = getArguments(function (cbArgs) {
-      try {
-        callback.apply(null, cbArgs);
-      } finally {
-        if (!isDone) pouchdbUtils.nextTick(function () {
-          db._queue.shift();
-          if (db._queue.length) executeNext();
-        });
-        isDone = true;
-      }
-    });`,
+    '  function runReadOperation(firstTask) {',
+    `  function callBack(callback, args) {
+    try {
+      callback.apply(null, args);
+    } catch (thrown) {
+      process.nextTick(function () { throw thrown });
+    }
+  }
+  function runReadOperation(firstTask) {`,
   ],
   [
     /[\\/]pouchdb-adapter-leveldb-core[\\/]lib[\\/]index\.js$/,
-    `      args[args.length - 1] = getArguments(function (cbArgs) {
-        callback.apply(null, cbArgs);
-        if (++numDone === readTasks.length) {
-          pouchdbUtils.nextTick(function () {
-            // all read tasks have finished
-            readTasks.forEach(function () {
-              db._queue.shift();
-            });
-            if (db._queue.length) {
-              executeNext();
-            }
-          });
-        }
-      });`,
-    `      var isDone = false;
-      args[args.length - 1] = getArguments(function (cbArgs) {
-        try {
-          callback.apply(null, cbArgs);
-        } finally {
-          if (!isDone && ++numDone === readTasks.length) pouchdbUtils.nextTick(function () {
-            readTasks.forEach(function () { db._queue.shift(); });
-            if (db._queue.length) executeNext();
-          });
-          isDone = true;
-        }
-      });`,
+    `callback.apply(null, cbArgs);
+        if (++numDone`,
+    `callBack(callback, cbArgs);
+        if (++numDone`,
+  ],
+  [
+    /[\\/]pouchdb-adapter-leveldb-core[\\/]lib[\\/]index\.js$/,
+    `callback.apply(null, cbArgs);
+      pouchdbUtils.nextTick`,
+    `callBack(callback, cbArgs);
+      pouchdbUtils.nextTick`,
   ],
   [
     /[\\/]pouchdb-mapreduce[\\/]lib[\\/]index\.js$/,
