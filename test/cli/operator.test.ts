@@ -8,6 +8,7 @@ import { startSidecar } from '../acceptance/start.ts'
 import { writeModule } from '../acceptance/own-handlers.ts'
 import { createTestCouch, deleteDb, uniqueName } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
+import { basic } from '../support/server-admin.ts'
 
 const AT = '2026-01-01T00:00:00.000Z'
 const failed = (_id: string, code: string) => ({
@@ -139,7 +140,7 @@ test('pause and resume apply to all workers, and status and explain show the pau
   expect(wrong.stderr).toContain('expected a handler of a running worker, got bill/nwe (did you mean bill/new?)')
   expect(await said('pause', 'bill/new')).toContain('bill/new is paused')
   const { username, password } = new URL(settings.COUCHDB_URL!)
-  const headers = { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` }
+  const headers = { authorization: basic(username, password) }
   await eventually(async () =>
     expect(await (await fetch(`${url}/metrics`, { headers })).text()).toMatch(/handler_paused\{.*bill.* 1\n/),
   )
