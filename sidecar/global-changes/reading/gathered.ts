@@ -1,11 +1,20 @@
 import { compareRevs } from '../../couch/documents.ts'
 import type { Update } from './update.ts'
 
+/** Revisions that a reader has from pages, and that the hub may still deliver, by the id of their document. */
+export type Seen = Map<string, string>
+
+/** Maximum number of revisions in `Seen`: the latest. */
+const MOST_SEEN = 1000
+
 /** Rows from the hub that a reader has not taken yet. A later row about a document replaces the earlier one. */
 export class Gathered {
   readonly #rows = new Map<string, Update>()
-  /** Revisions that the reader has from pages, and that the hub may still deliver. */
-  readonly #seen = new Map<string, string>()
+  readonly #seen: Seen
+
+  constructor(seen: Seen = new Map()) {
+    this.#seen = seen
+  }
 
   get size(): number {
     return this.#rows.size
@@ -23,13 +32,13 @@ export class Gathered {
     for (const { id, rev } of updates) {
       const row = this.#rows.get(id)
       if (row && compareRevs(rev, row.rev) >= 0) this.#rows.delete(id)
+      this.#seen.delete(id) // otherwise it keeps the position of the earlier revision
       this.#seen.set(id, rev)
     }
-  }
-
-  /** Call this when the hub has delivered all rows of the pages. */
-  forgetPages(): void {
-    this.#seen.clear()
+    for (const id of this.#seen.keys()) {
+      if (this.#seen.size <= MOST_SEEN) break
+      this.#seen.delete(id)
+    }
   }
 
   take(most: number): readonly Update[] {

@@ -6,7 +6,7 @@ import { SEQ_ZERO, seqText, type Seq } from '../../couch/documents.ts'
 import type { CouchError } from '../../couch/couch-errors.ts'
 import { withRetries } from '../../couch/with-retries.ts'
 import { HEARTBEAT_MS } from '../../feed/follow.ts'
-import { Gathered } from './gathered.ts'
+import { Gathered, type Seen } from './gathered.ts'
 import type { History, Page } from './history.ts'
 import type { Reading } from './reading.ts'
 import type { Update, Viewer } from './update.ts'
@@ -55,6 +55,7 @@ export class Reader implements Reading {
   #state: 'behind' | 'settling' | 'live' = 'behind'
   /** Undefined before the first page, and after too many rows. */
   #gathered: Gathered | undefined
+  #seen: Seen = new Map()
   #settlesAt = 0
   #forgetsAt = 0
   #lastSeq: Seq
@@ -102,7 +103,7 @@ export class Reader implements Reading {
 
   /** Call this when the hub has reconnected: revisions from pages mean nothing if the database is a new one. */
   reconnected(): void {
-    this.#gathered?.forgetPages()
+    this.#seen.clear()
   }
 
   /** Reads pages again: the hub's next rows may not follow the rows that were read. */
@@ -114,6 +115,7 @@ export class Reader implements Reading {
 
   /** Starts at zero: the reader's sequence is not valid in the current database. */
   startAgain(): void {
+    this.#seen = new Map() // a page that is being read is of the former database
     this.#lastSeq = this.#passed = SEQ_ZERO
     this.fallBehind()
   }
@@ -135,16 +137,16 @@ export class Reader implements Reading {
   async #readPage(most: number, signal: AbortSignal): Promise<readonly Update[]> {
     const { viewer, alarms, clock } = this.#options
     const gathered = (this.#gathered ??= this.#beginToGather()) // before the page is read
+    const seen = this.#seen
     const isSettled = this.#isSettled()
     const page = await this.#page(most, signal)
     signal.throwIfAborted() // otherwise an alarm would outlive the reader
     const updates = page.updates.filter((update) => update.isFor(viewer))
     const wanted = updates.slice(0, most)
     const isEnd = page.isLast && wanted.length === updates.length
-    this.#lastSeq = wanted.length < updates.length ? wanted.at(-1)!.seq : page.seq
-    gathered.skip(updates)
-    if (!isEnd) gathered.forgetPages()
-    else if (gathered === this.#gathered) this.#state = isSettled ? 'live' : 'settling'
+    if (seen === this.#seen) this.#lastSeq = wanted.length < updates.length ? wanted.at(-1)!.seq : page.seq
+    gathered.skip(wanted)
+    if (isEnd && gathered === this.#gathered) this.#state = isSettled ? 'live' : 'settling'
     this.#forgetsAt = clock.ticks() + LATE_MS
     this.#tidying ??= alarms.set(TIDY_MS, () => this.#tidy())
     return wanted
@@ -154,7 +156,7 @@ export class Reader implements Reading {
   #beginToGather(): Gathered {
     const isNow = seqText(this.#lastSeq) === 'now'
     this.#settlesAt = isNow ? 0 : this.#options.unsettledUntil()
-    return new Gathered()
+    return new Gathered(this.#seen)
   }
 
   async #page(most: number, signal: AbortSignal): Promise<Page> {
@@ -171,7 +173,7 @@ export class Reader implements Reading {
   #tidy(): void {
     if (this.#state === 'settling') return this.#arrival.changed()
     if (this.#options.clock.ticks() < this.#forgetsAt) return
-    this.#gathered?.forgetPages()
+    this.#seen.clear()
     this.#tidying?.stop()
     this.#tidying = undefined
   }

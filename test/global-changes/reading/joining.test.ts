@@ -74,6 +74,29 @@ test('a row from a page is not repeated, however late the hub delivers it', asyn
   expect(reader.ids()).toEqual(['updated:a', 'updated:b'])
 })
 
+test.each([
+  ['its first place', 'answer', isHubsPlace],
+  ['its connection', 'request', isLive],
+] as const)('rows of two pages are not repeated when the hub waits for %s', async (_, what, matches) => {
+  const { db, proxy, feed, run, open, signal } = await setUp()
+  const held = hold(what)
+  proxy.next(held.fault, matches)
+  run()
+  await eventually(() => expect(held.isThere()).toBe(true))
+  await db.tell(...updatesOf(5))
+  const reader = open()
+  const rows = [...(await reader.next(3, signal)), ...(await reader.next(3, signal))]
+  expect([rows.length, reader.isBehind]).toEqual([5, false])
+  const untilLast = (async () => {
+    while (rows.at(-1)!.id !== 'updated:last') rows.push(...(await reader.next(10, signal)))
+  })()
+  held.release()
+  await eventually(() => expect(feed.counts().rows).toBe(5))
+  await db.tell('updated:last')
+  await untilLast
+  expect(rows.map(({ id }) => id).sort()).toEqual([...updatesOf(5), 'updated:last'])
+})
+
 /** A cluster with uneven copies: the page of a reader lacks a row that the hub has already delivered. */
 async function meetUnevenCopies() {
   const clock = createManualClock()

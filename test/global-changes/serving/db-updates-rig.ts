@@ -70,7 +70,7 @@ export async function start(options: StartOptions = {}) {
 
 const isLive = ({ path, query }: SeenRequest) => path.endsWith('/_changes') && query.get('feed') === 'continuous'
 
-/** As `start`, with the database followed already: later rows arrive over its feed. Earlier ones may come twice. */
+/** As `start`, with the database followed already: later rows arrive over its feed. */
 export async function startFollowing(options: Omit<StartOptions, 'url'> = {}) {
   const proxy = await startFaultyProxy()
   const started = await start({ ...options, url: proxy.url })
