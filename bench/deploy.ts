@@ -62,7 +62,7 @@ export async function measureDeploy(couch: Couch, count: number): Promise<Line[]
 async function change(database: Database, work: () => Promise<void>): Promise<Change> {
   const times: number[] = []
   let done = false
-  const asking = (async () => {
+  const polling = (async () => {
     while (!done) {
       const began = performance.now()
       await ask(database)
@@ -76,7 +76,7 @@ async function change(database: Database, work: () => Promise<void>): Promise<Ch
     done = true
   }
   const seconds = (performance.now() - began) / 1000
-  await asking
+  await polling
   return { median: quantile(times, 0.5), slowest: Math.max(...times), seconds }
 }
 

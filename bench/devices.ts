@@ -18,10 +18,10 @@ export async function measureDevices(couch: Couch, url: string, serverPid: numbe
     const script = fileURLToPath(new URL('./devices/process.ts', import.meta.url))
     const child = fork(script, [JSON.stringify(job)], { execArgv: ['--import', 'tsx'] })
     const exited = once(child, 'exit')
-    const [told] = (await Promise.race([once(child, 'message'), exited])) as [Line[] | number]
-    if (typeof told !== 'object') throw new Error(`the process of the devices ended with ${String(told)}`)
+    const [received] = (await Promise.race([once(child, 'message'), exited])) as [Line[] | number]
+    if (typeof received !== 'object') throw new Error(`the process of the devices ended with ${String(received)}`)
     await exited
-    return told
+    return received
   } finally {
     await inParallel(databases, (database) => dropDatabase(couch, database))
   }

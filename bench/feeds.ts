@@ -102,9 +102,14 @@ export async function measureLongPolls(options: FeedsOptions): Promise<Line[]> {
     let since = 'now'
     while (!leaving.signal.aborted) {
       const query = { feed: 'longpoll', timeout: POLL_MS, since }
-      const asked = answerOf<{ last_seq: string }>(couch, { db: name, path: '_changes', query, signal: leaving.signal })
+      const polled = answerOf<{ last_seq: string }>(couch, {
+        db: name,
+        path: '_changes',
+        query,
+        signal: leaving.signal,
+      })
       polls += 1
-      since = await asked.then(
+      since = await polled.then(
         ({ last_seq }) => last_seq,
         () => sleep(1000, since),
       )
@@ -118,14 +123,14 @@ export async function measureLongPolls(options: FeedsOptions): Promise<Line[]> {
   const [began, before] = [polls, await usageIfOurs(serverPid)]
   await sleep(idleSeconds * 1000)
   const idle = await usageIfOurs(serverPid)
-  const asked = polls - began
+  const polled = polls - began
   leaving.abort()
   await Promise.all(polling)
   await couch.close()
   return [
     {
       what: `a long poll for each of ${names.length}, as devices do, idle, for ${idleSeconds} s`,
-      figure: `${asked} requests; ${(((idle.cpuSeconds - before.cpuSeconds) / idleSeconds) * 100).toFixed(1)} % of a core of the server’s`,
+      figure: `${polled} requests; ${(((idle.cpuSeconds - before.cpuSeconds) / idleSeconds) * 100).toFixed(1)} % of a core of the server’s`,
     },
   ]
 }

@@ -43,9 +43,9 @@ export async function startProduct(url: string, name: string, delayMs: number, d
     child,
     url: `http://${username}:${password}@127.0.0.1:${port}`,
     async live() {
-      const told = once(child, 'message')
+      const received = once(child, 'message')
       child.send('live')
-      return Number((await told)[0])
+      return Number((await received)[0])
     },
     async stop() {
       const exited = once(child, 'exit')

@@ -13,7 +13,7 @@ export interface WorkerJob {
   readonly handlerMs: number
 }
 
-interface Told {
+interface Reported {
   readonly members?: number
   readonly ran?: number
   readonly inVain?: number
@@ -22,19 +22,20 @@ interface Told {
 
 interface Worker {
   readonly child: ChildProcess
-  told: Required<Told>
+  reported: Required<Reported>
 }
 
 const script = fileURLToPath(new URL('./worker-process.ts', import.meta.url))
 
 function startWorker(job: WorkerJob): Worker {
   const child = fork(script, [JSON.stringify(job)], { execArgv: ['--import', 'tsx'] })
-  const worker: Worker = { child, told: { members: 0, ran: 0, inVain: 0, inFlight: 0 } }
-  child.on('message', (told: Told) => (worker.told = { ...worker.told, ...told }))
+  const worker: Worker = { child, reported: { members: 0, ran: 0, inVain: 0, inFlight: 0 } }
+  child.on('message', (reported: Reported) => (worker.reported = { ...worker.reported, ...reported }))
   return worker
 }
 
-const sum = (workers: readonly Worker[], what: keyof Told) => workers.reduce((all, { told }) => all + told[what], 0)
+const sum = (workers: readonly Worker[], what: keyof Reported) =>
+  workers.reduce((all, { reported }) => all + reported[what], 0)
 
 async function until(done: () => boolean): Promise<void> {
   while (!done()) await new Promise((resolve) => setTimeout(resolve, 5))
@@ -51,7 +52,7 @@ async function withWorkers<T>(
   const workers = names.map((worker) =>
     startWorker({ url, name: database.name, worker, handlerMs: setUp.handlerMs ?? 0 }),
   )
-  await until(() => workers.every(({ told }) => told.members === workers.length))
+  await until(() => workers.every(({ reported }) => reported.members === workers.length))
   const result = await work(workers)
   for (const { child } of workers) {
     if (child.exitCode !== null || child.signalCode !== null) continue
@@ -78,13 +79,13 @@ export const measureTakeover = (couch: Couch, url: string, docs: number) =>
   withWorkers(couch, url, { docs, workers: 2 }, async ([dead, heir]) => {
     heir!.child.send('go')
     const half = docs * 0.45
-    await until(() => heir!.told.ran > half && heir!.told.inFlight === 0)
-    const before = heir!.told.ran
+    await until(() => heir!.reported.ran > half && heir!.reported.inFlight === 0)
+    const before = heir!.reported.ran
     const killed = performance.now()
     dead!.child.kill('SIGKILL')
-    await until(() => heir!.told.members === 1)
+    await until(() => heir!.reported.members === 1)
     const known = performance.now()
-    await until(() => heir!.told.ran >= docs && heir!.told.inFlight === 0)
+    await until(() => heir!.reported.ran >= docs && heir!.reported.inFlight === 0)
     return { knownMs: known - killed, rate: (docs - before) / ((performance.now() - known) / 1000) }
   })
 

@@ -63,10 +63,10 @@ export async function measureThroughput(options: ThroughputOptions): Promise<Lin
     const database = await version.fillDatabase(couch, docs, machines)
     const before = [await statsOf(couch), await usageIfOurs(serverPid), await loopbackBytes()] as const
     const [began, cpu] = [performance.now(), process.cpuUsage()]
-    const told = await work(database)
-    const seconds = told?.seconds ?? (performance.now() - began) / 1000
+    const measured = await work(database)
+    const seconds = measured?.seconds ?? (performance.now() - began) / 1000
     const { user, system } = process.cpuUsage(cpu)
-    const ownSeconds = told ? (told.cpuSeconds ?? NaN) : (user + system) / 1e6
+    const ownSeconds = measured ? (measured.cpuSeconds ?? NaN) : (user + system) / 1e6
     const [bytes, usage, stats] = [await loopbackBytes(), await usageIfOurs(serverPid), await statsOf(couch)]
     const cost = {
       perSecond: docs / seconds,

@@ -55,9 +55,9 @@ export async function measureVisited(couch: Couch, url: string, serverPid: numbe
     ]
     const lines: Line[] = []
     for (const part of parts) {
-      const told = await part()
-      for (const { what, figure } of told) console.log(`${what}: ${figure}`)
-      lines.push(...told)
+      const measured = await part()
+      for (const { what, figure } of measured) console.log(`${what}: ${figure}`)
+      lines.push(...measured)
     }
     return lines
   } finally {
@@ -204,7 +204,7 @@ async function burst({ couch, names }: Run, id: string) {
   const delays = await handled(couch, names, id)
   const seconds = (performance.now() - began) / 1000
   const { requests } = difference(await statsOf(couch), before)
-  return { delays, seconds, requests: (requests - names.length - delays.length - asked) / names.length }
+  return { delays, seconds, requests: (requests - names.length - delays.length - polls) / names.length }
 }
 
 async function steadily(couch: Couch, names: readonly string[], id: string): Promise<number[]> {
@@ -219,7 +219,7 @@ const write = (couch: Couch, name: string, _id: string) =>
   withRetries(() => couch.db(name).put({ _id, type: 'order', state: 'paid', written_at: Date.now() }))
 
 /** Requests of the benchmark that check results. */
-let asked = 0
+let polls = 0
 /** Answers with a failure of the server itself. */
 let failed = 0
 
@@ -240,12 +240,12 @@ async function withRetries<T>(ask: () => Promise<T>): Promise<T> {
 async function handled(couch: Couch, names: readonly string[], id: string): Promise<number[]> {
   const delays: number[] = []
   const until = Date.now() + PATIENCE_MS
-  asked = 0
+  polls = 0
   await inParallel(names, async (name) => {
     while (Date.now() < until) {
       const doc = await withRetries(() => couch.db(name).get(id))
       if (doc.state === 'invoiced') return void delays.push(Number(doc.handled_at) - Number(doc.written_at))
-      asked += 1
+      polls += 1
       await sleep(200)
     }
   })
@@ -255,8 +255,8 @@ async function handled(couch: Couch, names: readonly string[], id: string): Prom
 /** Waits until every database is tracked and no work is left. */
 export async function untilReady(product: Product, databases: number, how: 'visited' | 'followed'): Promise<void> {
   for (;;) {
-    const asked = ask(product.url, 'metrics').then((answer) => answer.text())
-    const text = await asked.catch(() => '')
+    const polls = ask(product.url, 'metrics').then((answer) => answer.text())
+    const text = await polls.catch(() => '')
     const value = (name: string) => Number(new RegExp(`^couchdb_sidecar_${name} (\\d+)`, 'm').exec(text)?.[1])
     const following = [...text.matchAll(/^couchdb_sidecar_databases_following{[^}]*} (\d+)/gm)]
     const sum = following.reduce((all, [, count]) => all + Number(count), 0)

@@ -16,7 +16,7 @@ test('a cluster handles documents that are written into a restored range', async
   const databases = await make({ couch: createTestCouch({ url }) }, ...names)
   for (const database of databases) await installDocstate(database, {})
   const rig = startVisits(prefix, {
-    ...{ url, lookAgainMs: [600_000, 600_000], sweepMs: 600_000 }, // no list finds what no feed tells
+    ...{ url, lookAgainMs: [600_000, 600_000], sweepMs: 600_000 }, // no sweep finds what no feed reports
     databases: [`${prefix}-db-*`, `${prefix}-named`],
     register: (control, handled) =>
       control.safe('order', 'paid', (doc, { database }) => {
@@ -30,7 +30,7 @@ test('a cluster handles documents that are written into a restored range', async
     const all = names.flatMap((name) => ids.map((id) => `${name} ${id}`))
     const missing = () => all.filter((one) => !rig.handled.includes(one))
     const tellAndLook = () => {
-      for (const name of names) rig.tell(name) // repeated: the copy that is read may receive a write after its event
+      for (const name of names) rig.report(name) // repeated: the copy that is read may receive a write after its event
       expect(missing()).toEqual([])
     }
     await eventually(tellAndLook)

@@ -56,7 +56,7 @@ test('documents in restored databases are handled, behind the checkpoints and be
     })
   const write = async (prefix: string, count: number) => {
     for (const database of databases) await put(database, prefix, count)
-    for (const name of visited) rig.tell(name)
+    for (const name of visited) rig.report(name)
   }
   /** All handled changes are in the checkpoints, the stored ones included. */
   const untilKept = async () => {
@@ -109,14 +109,14 @@ test('documents in a restored database are handled while its visit stays open', 
   })
   const handle = async (prefix: string, count: number) => {
     await put(database!, prefix, count)
-    rig.tell(database!.name)
+    rig.report(database!.name)
     await eventually(() => expect(rig.handled).toEqual(expect.arrayContaining(ids(prefix, count))))
   }
   await handle('before', 10)
   const copy = await server!.copy()
   await handle('lost', 40)
   await database!.put(order('endless'))
-  rig.tell(database!.name)
+  rig.report(database!.name)
   await eventually(() => expect(begun).toBe(true))
   await proxy.down()
   await server!.restart(only(copy, [database!.name]))
@@ -203,14 +203,14 @@ test.each([
   const { run, collect } = createFeed(db.name, couch)
   run()
   const live = collect()
-  await db.tell(...updatesOf(10))
+  await db.report(...updatesOf(10))
   const copy = await server!.copy()
-  await db.tell(...updatesOf(50, 10))
+  await db.report(...updatesOf(50, 10))
   await eventually(() => expect(live.ids()).toHaveLength(60))
   const since = (await db.info()).update_seq
   await server!.restart(only(copy, [db.name], range))
   const news = updatesOf(6, 100)
-  await db.tell(...news)
+  await db.report(...news)
   await eventually(() => expect(live.ids()).toEqual(expect.arrayContaining(news)))
   const later = collect({ since })
   await eventually(() => expect(later.ids()).toEqual(expect.arrayContaining(news)))
@@ -219,7 +219,7 @@ test.each([
 test('an index is up to date again after a restored range reaches the same number of changes', async () => {
   needs('private server')
   const name = 'indexed'
-  const { couch, indexes, fresh, tell } = startIndexes({ url: server!.url, partition: onlyBeginningWith(name) })
+  const { couch, indexes, fresh, report } = startIndexes({ url: server!.url, partition: onlyBeginningWith(name) })
   for (const channels of ['batch_channels', 'incremental_channels']) await configure(couch, 'ken', channels, '0')
   const [db] = await make({ couch }, name)
   await db!.put({ _id: '_design/one', views: { one: { map } } })
@@ -233,7 +233,7 @@ test('an index is up to date again after a restored range reaches the same numbe
     })
   const copy = await server!.copy()
   await put(db!, 'lost', 40)
-  tell(name)
+  report(name)
   await isFresh()
   const [other] = await make({ couch }, 'indexed-other')
   await other!.put({ _id: '_design/one', views: { one: { map } } })

@@ -15,7 +15,7 @@ export function h<Name extends keyof HTMLElementTagNameMap>(
   return element
 }
 
-/** Tells what went wrong, for a while. */
+/** Shows what went wrong, for a while. */
 export function notify(text: string): void {
   const notice = document.querySelector<HTMLElement>('#notice')!
   notice.textContent = text
@@ -23,12 +23,12 @@ export function notify(text: string): void {
   setTimeout(() => (notice.hidden = true), 6000)
 }
 
-const told = (work: () => Promise<unknown>) =>
+const runAndNotify = (work: () => Promise<unknown>) =>
   void work().catch((thrown: unknown) => notify(thrown instanceof Error ? thrown.message : String(thrown)))
 
 export function button(text: string, work: () => Promise<unknown>, look = ''): HTMLButtonElement {
   const made = h('button', { type: 'button', ...(look && { class: look }) }, text)
-  made.addEventListener('click', () => told(work))
+  made.addEventListener('click', () => runAndNotify(work))
   return made
 }
 
@@ -42,7 +42,7 @@ export function form(
   made.addEventListener('submit', (event) => {
     event.preventDefault()
     const values = Object.fromEntries([...new FormData(made)].map(([key, value]) => [key, (value as string).trim()]))
-    told(async () => {
+    runAndNotify(async () => {
       await work(values)
       made.reset()
     })
@@ -63,7 +63,7 @@ export function field(
 
 /**
  * Makes the children of a list these items: an element that is there stays and is drawn anew only when its item is
- * another, so that nobody loses the focus.
+ * another, so that no input loses the focus.
  */
 export function fill<Item>(
   list: HTMLElement,

@@ -1,6 +1,6 @@
 /**
  * Serves a page and passes on what belongs to the sidecar and to CouchDB, so that all of it is one origin: no CORS, and
- * cookies of nobody. For trying out and for tests; in production, whatever proxy stands there does the same.
+ * cookies of no user. For trying out and for tests; in production, your proxy does the same.
  */
 import { once } from 'node:events'
 import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -32,10 +32,10 @@ const POLICY = [
 ].join('; ')
 
 export async function serveSite({ files, proxies, port }: SiteOptions): Promise<Site> {
-  const server = createServer((asked, answer) => {
-    const path = new URL(asked.url ?? '/', 'http://localhost').pathname
+  const server = createServer((requested, answer) => {
+    const path = new URL(requested.url ?? '/', 'http://localhost').pathname
     const proxy = Object.keys(proxies).find((prefix) => path === prefix || path.startsWith(`${prefix}/`))
-    if (proxy !== undefined) pass(asked, answer, `${proxies[proxy]}${(asked.url ?? '').slice(proxy.length)}`)
+    if (proxy !== undefined) pass(requested, answer, `${proxies[proxy]}${(requested.url ?? '').slice(proxy.length)}`)
     else give(answer, files[path])
   })
   await once(server.listen(port, '127.0.0.1'), 'listening')
@@ -55,9 +55,9 @@ function give(answer: ServerResponse, file: SiteOptions['files'][string] | undef
   answer.end(file?.body ?? 'There is no such page.')
 }
 
-function pass(asked: IncomingMessage, answer: ServerResponse, url: string): void {
-  const { host: _host, connection: _connection, ...headers } = asked.headers
-  const passed = request(url, { method: asked.method, headers }, (got) => {
+function pass(requested: IncomingMessage, answer: ServerResponse, url: string): void {
+  const { host: _host, connection: _connection, ...headers } = requested.headers
+  const passed = request(url, { method: requested.method, headers }, (got) => {
     const { connection: _own, ...headers } = got.headers
     answer.writeHead(got.statusCode ?? 502, headers)
     got.pipe(answer)
@@ -68,7 +68,7 @@ function pass(asked: IncomingMessage, answer: ServerResponse, url: string): void
     else answer.writeHead(502).end()
   })
   answer.on('close', () => passed.destroy())
-  asked.pipe(passed)
+  requested.pipe(passed)
 }
 
 async function close(server: Server): Promise<void> {

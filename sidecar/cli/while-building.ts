@@ -21,11 +21,11 @@ const TASKS_MS = 5000
  * Waits for an answer that may need an index built, and prints the progress. With many documents, CouchDB needs minutes
  * or hours for it. Ends with `asking`, or with the terminal's signal.
  */
-export async function whileBuilding<T>(asking: Promise<T>, waiting: Waiting): Promise<T> {
+export async function whileBuilding<T>(work: Promise<T>, waiting: Waiting): Promise<T> {
   const answered = new AbortController()
   const stop = () => answered.abort(new Error('answered'))
   const { signal } = answered
-  const [answer] = await Promise.all([asking.finally(stop), printProgress(waiting, signal).catch(ignoreEnd(signal))])
+  const [answer] = await Promise.all([work.finally(stop), printProgress(waiting, signal).catch(ignoreEnd(signal))])
   return answer
 }
 

@@ -10,15 +10,15 @@ export interface SampleUser {
 const db = 'sample'
 
 export const sampleUsers: readonly SampleUser[] = [
-  { who: 'a member', userCtx: { db, name: 'somebody', roles: ['member'] } },
-  { who: 'nobody', userCtx: { db, name: null, roles: [] } },
+  { who: 'a member', userCtx: { db, name: 'member', roles: ['member'] } },
+  { who: 'an anonymous user', userCtx: { db, name: null, roles: [] } },
   { who: 'a server admin', userCtx: { db, name: 'admin', roles: ['_admin'] } },
 ]
 
 /** Has all four lists. CouchDB's default `_security` lacks both lists of names. */
 export const sampleSecurity = {
   admins: { names: ['head'], roles: ['_admin'] },
-  members: { names: ['somebody'], roles: ['member'] },
+  members: { names: ['member'], roles: ['member'] },
 }
 
 /** Data of the shard that is read, not of the database. */
@@ -46,7 +46,7 @@ export const sampleRequests: readonly { readonly how: string; readonly req: Read
       { method: 'GET', body: 'undefined', headers: {} }, // CouchDB's value for no body
       { method: 'POST', body: {}, headers: { 'Content-Length': '2', 'Content-Type': 'application/json' } },
     ].map(({ method, body, headers }) => ({
-      how: `asked by ${who} (${method})`,
+      how: `requested by ${who} (${method})`,
       req: {
         info: shardInfo,
         uuid: '4f5e6d7c8b9aa0b1c2d3e4f506172839',

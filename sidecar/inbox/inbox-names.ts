@@ -7,7 +7,7 @@ export const hashOfSecret = (secret: string): string => sha256(secret)
 
 /**
  * Id of a document in the control database. It follows from the writer's secret and from the writer's own id. So
- * clients with the same id have different documents. Without the secret a client cannot tell whether a document exists.
+ * clients with the same id have different documents. Without the secret a client cannot know whether a document exists.
  */
 export const inboxIdOf = (secretHash: string, id: string): string =>
   `inbox-${sha256(`${secretHash}\n${id}`).slice(0, 32)}`

@@ -92,8 +92,8 @@ export function createWebhookClient({ keys, version, now, tracing }: WebhookClie
         ...{ 'sidecar-database': database, 'sidecar-attempt': String(attempt) },
         'user-agent': `couchdb-sidecar/${version}`,
       }
-      const asking = tracing ? postTraced(tracing, url, body, headers, signal) : post(url, body, headers, signal)
-      const answer = await asking.catch((thrown: unknown) => {
+      const posting = tracing ? postTraced(tracing, url, body, headers, signal) : post(url, body, headers, signal)
+      const answer = await posting.catch((thrown: unknown) => {
         const { code, message } = thrown as { code?: unknown; message?: unknown }
         if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') {
           throw new Reject('bad_answer', `${name}: expected at most ${LONGEST_ANSWER} bytes, got more`)

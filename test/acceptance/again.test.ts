@@ -32,12 +32,12 @@ test('the hourly mail quota of an owner holds for every spelling of the address 
   await control.member.put(third)
   const refused = await untilState(registration, third._id, 'error')
   expect(refused.error).toMatchObject({ code: 'too_many_mails', reason: expect.stringContaining('2') as string })
-  const somebody = newDevice()
-  await askForMail(registration, somebody)
+  const other = newDevice()
+  await askForMail(registration, other)
   expect(smtp.accepted.map(({ envelope }) => envelope.to[0])).toEqual([
     'busy@example.com',
     'busy@example.com',
-    somebody.owner,
+    other.owner,
   ])
 })
 

@@ -47,7 +47,7 @@ describe('exit 0', () => {
     const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
     expect(await runProcess(['version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
     const { stdout } = await promisify(execFile)('npx', ['couchdb-sidecar', 'version'], { cwd: root })
-    expect(stdout, 'as the README tells for a checkout').toBe(`${version}\n`)
+    expect(stdout, 'as the README says for a checkout').toBe(`${version}\n`)
   })
 
   test('status and explain report a failed document, and retry moves it back to its state', async () => {

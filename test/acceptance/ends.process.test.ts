@@ -15,8 +15,8 @@ import { runCommand, startSidecar } from './start.ts'
 
 /** An order is paid and its handler runs until the test lets it end. */
 async function startHeld(mode: 'safe' | 'unsafe', more: Settings = {}) {
-  const asked: ServerResponse[] = []
-  const server = createServer((_request, response) => void asked.push(response))
+  const requested: ServerResponse[] = []
+  const server = createServer((_request, response) => void requested.push(response))
   await once(server.listen(0, '127.0.0.1'), 'listening')
   onTestFinished(() => {
     server.close()
@@ -32,8 +32,8 @@ async function startHeld(mode: 'safe' | 'unsafe', more: Settings = {}) {
     })`)
   const stage = await startProcessWith(module, more)
   await stage.orders.put({ _id: 'o', type: 'order', state: 'paid' })
-  await eventually(() => expect(asked).toHaveLength(1))
-  return { ...stage, asked, order: () => stage.orders.get('o') }
+  await eventually(() => expect(requested).toHaveLength(1))
+  return { ...stage, requested, order: () => stage.orders.get('o') }
 }
 
 type Held = Awaited<ReturnType<typeof startHeld>>
@@ -51,8 +51,8 @@ test('after a kill during a safe handler, the next sidecar runs the handler agai
   const held = await startHeld('safe')
   await held.sidecar.kill()
   await startSidecar(held.settings)
-  await eventually(() => expect(held.asked).toHaveLength(2))
-  held.asked[1]!.end()
+  await eventually(() => expect(held.requested).toHaveLength(2))
+  held.requested[1]!.end()
   await untilInvoiced(held)
 })
 
@@ -62,7 +62,7 @@ const saves: Record<string, { fault: Fault; then: (held: Held) => Promise<unknow
     fault: silenceAfterUpstream,
     then: untilInvoiced,
   },
-  'it has not, and nobody knows': {
+  'it has not, and the outcome is unknown': {
     fault: silence,
     then: (held) => untilParked(held, 'did not renew its claim'),
   },
@@ -81,12 +81,12 @@ test.each(Object.keys(saves))('a sidecar is killed while it saves: %s', async (n
       ({ body }) => body.includes('"invoiced"'),
     )
   })
-  held.asked[0]!.end()
+  held.requested[0]!.end()
   await met
   await held.sidecar.kill()
   await startSidecar(held.settings)
   await then(held)
-  expect(held.asked).toHaveLength(1)
+  expect(held.requested).toHaveLength(1)
 })
 
 test('a second stop signal ends the sidecar at once', async () => {
@@ -124,13 +124,13 @@ test('a sidecar stops while CouchDB is unreachable, with the same effect as a ki
   const proxy = await startFaultyProxy()
   const held = await startHeld('unsafe', { COUCHDB_URL: proxy.url, SIDECAR_LEASE: '3s', SIDECAR_GRACE: '1s' })
   await proxy.down()
-  held.asked[0]!.end()
+  held.requested[0]!.end()
   expect(await held.sidecar.stop()).toBe(0)
   await proxy.up()
   expect((await held.order()).docstate).toHaveProperty('claim')
   await startSidecar(held.settings)
   await untilParked(held, 'did not renew its claim')
-  expect(held.asked).toHaveLength(1)
+  expect(held.requested).toHaveLength(1)
 })
 
 test('explain shows a handler that does not end, and the stop parks its document', async () => {

@@ -8,23 +8,23 @@ import { startWatching } from './registration.ts'
 async function start() {
   const { control, sidecar } = await startWatching()
   const events = createTestCouch().db(control.eventsName)
-  const told = (id: string) => eventually(async () => expect(await events.find(id)).toBeDefined())
-  await told(`created:${control.name}`)
-  return { control, sidecar, events, told }
+  const received = (id: string) => eventually(async () => expect(await events.find(id)).toBeDefined())
+  await received(`created:${control.name}`)
+  return { control, sidecar, events, received }
 }
 
 test('database events are written for all databases, including those of the sidecar', async () => {
-  const { control, told } = await start()
+  const { control, received } = await start()
   const db = await freshDb('orders')
-  await told(`created:${db.name}`)
+  await received(`created:${db.name}`)
   await db.put({ _id: 'a' })
-  await told(`updated:${db.name}`)
+  await received(`updated:${db.name}`)
   await control.admin.put({ _id: 'a', type: 'note' })
-  await told(`updated:${control.name}`)
+  await received(`updated:${control.name}`)
 })
 
 test('the global feed, the event channels and the metrics report a database change', async () => {
-  const { sidecar, told } = await start()
+  const { sidecar, received } = await start()
   const { username, password } = new URL(couchUrl())
   const headers = { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` }
   const leaving = new AbortController()
@@ -41,7 +41,7 @@ test('the global feed, the event channels and the metrics report a database chan
   const feed = await read('/_db_updates?feed=continuous&since=now')
   const channel = await read('/_events/database:created')
   const db = await freshDb('orders')
-  await told(`created:${db.name}`)
+  await received(`created:${db.name}`)
   const event = `"database":"${db.name}","account":"_admin"`
   await eventually(() => expect(feed.text).toContain(`{"db_name":"${db.name}","type":"created","seq":`))
   await eventually(() => expect(channel.text).toContain(event))
@@ -52,7 +52,7 @@ test('the global feed, the event channels and the metrics report a database chan
 })
 
 test('a settings document switches database events off and on, and an invalid one is refused', async () => {
-  const { control, events, told } = await start()
+  const { control, events, received } = await start()
   const _id = 'config:global_changes'
   await expect(control.admin.put({ _id, max_event_delay: -1 })).rejects.toMatchObject({ code: 'forbidden' })
   await expect(control.admin.put({ _id, update: false })).rejects.toMatchObject({ code: 'forbidden' })
@@ -63,7 +63,7 @@ test('a settings document switches database events off and on, and an invalid on
   const databases: Database[] = []
   const make = async () => {
     const db = await freshDb('orders')
-    await other.told(`created:${db.name}`)
+    await other.received(`created:${db.name}`)
     databases.unshift(db)
     return events.find(`created:${db.name}`)
   }
@@ -71,5 +71,5 @@ test('a settings document switches database events off and on, and an invalid on
   databases.length = 0
   for (let i = 0; i < 5; i++) expect(await make()).toBeUndefined()
   await control.admin.remove(_id, rev)
-  for (const db of databases) await told(`created:${db.name}`)
+  for (const db of databases) await received(`created:${db.name}`)
 })

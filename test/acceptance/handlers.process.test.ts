@@ -118,9 +118,9 @@ test('explain shows the machines of handlers and database, and deploy without ha
   }
   await orders.put({ _id: 'o', type: 'order', state: 'paid' })
   await said(['deploy'], withHandlers)
-  const told = await said(['explain', orders.name, 'o'], withHandlers)
-  expect(told).toContain(`A sidecar with these settings serves ${orders.name}.`)
-  expect(told).toContain('The next state can be invoiced (by the sidecar).\nThe handler is unsafe')
+  const received = await said(['explain', orders.name, 'o'], withHandlers)
+  expect(received).toContain(`A sidecar with these settings serves ${orders.name}.`)
+  expect(received).toContain('The next state can be invoiced (by the sidecar).\nThe handler is unsafe')
 
   expect(await said(['status'], withHandlers)).toMatch(
     /^handlers\n {2}order\/paid {2}unsafe {2}timeout 5 min, 20 attempts, concurrency 32$/m,

@@ -41,8 +41,8 @@ function launchContainer(image: string, args: readonly string[], settings: Reado
   const name = uniqueName('sidecar')
   const locked = ['--read-only', '--cap-drop', 'ALL', '--user', `${process.getuid!()}:${process.getgid!()}`]
   const seen = ['--volume', `${tmpdir()}:${tmpdir()}`]
-  const told = Object.keys(env).flatMap((variable) => ['--env', variable])
-  const how = ['--name', name, '--network', 'host', '--stop-timeout', '20', ...locked, ...seen, ...told]
+  const received = Object.keys(env).flatMap((variable) => ['--env', variable])
+  const how = ['--name', name, '--network', 'host', '--stop-timeout', '20', ...locked, ...seen, ...received]
   const child = spawn('docker', ['run', ...how, image, ...args], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

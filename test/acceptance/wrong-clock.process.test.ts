@@ -28,6 +28,6 @@ test.each([
   await orders.put({ _id: 'now', type: 'order', state: 'paid' })
   await eventually(async () => expect(await orders.get('now')).toMatchObject({ state: 'invoiced' }))
   expect(await orders.get('later')).toMatchObject({ state: 'paid', docstate: waiting })
-  const told = sidecar.log.find(({ msg }) => msg.startsWith('the clock of this machine'))
-  expect(told).toMatchObject({ level: 40, differenceMs: expect.closeTo(ms, -4) as number })
+  const received = sidecar.log.find(({ msg }) => msg.startsWith('the clock of this machine'))
+  expect(received).toMatchObject({ level: 40, differenceMs: expect.closeTo(ms, -4) as number })
 })

@@ -65,8 +65,15 @@ test("only the devices of a user can access the user's databases, and no device 
       '_local_docs',
     ]) {
       const method = path === '_find' ? 'POST' : 'GET'
-      const asked = stranger.couch.request({ method, db, path, ...(method === 'POST' && { body: { selector: {} } }) })
-      await expect(asked, `${method} /${db}/${path}`).rejects.toSatisfy((thrown) => isCouchError(thrown, 'forbidden'))
+      const requested = stranger.couch.request({
+        method,
+        db,
+        path,
+        ...(method === 'POST' && { body: { selector: {} } }),
+      })
+      await expect(requested, `${method} /${db}/${path}`).rejects.toSatisfy((thrown) =>
+        isCouchError(thrown, 'forbidden'),
+      )
     }
     await expect(stranger.couch.db(db).put({ _id: 'x' })).rejects.toSatisfy((thrown) =>
       isCouchError(thrown, 'forbidden'),

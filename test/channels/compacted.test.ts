@@ -35,11 +35,11 @@ thoroughTest(
     await compactAway(there, [before])
 
     await own.merge([offline(before, { state: 'new', members: ['carl@example.com', 'dora@example.com'] })])
-    const told = await inState(couch, database, 'photos', 'error')
-    expect(told).toMatchObject({ members: [], database: after.database, error: { code: 'changed_twice' } })
-    expect((told.error as { reason: string }).reason).toContain('dora@example.com')
+    const received = await inState(couch, database, 'photos', 'error')
+    expect(received).toMatchObject({ members: [], database: after.database, error: { code: 'changed_twice' } })
+    expect((received.error as { reason: string }).reason).toContain('dora@example.com')
     await eventually(async () => expect(await leavesOf(there, 'photos')).toHaveLength(1))
-    const { error: _error, ...rest } = told
+    const { error: _error, ...rest } = received
     await own.put({ ...rest, state: 'new', members: ['dora@example.com'] })
     expect(await inState(couch, database, 'photos', 'ready')).toMatchObject({ members: ['dora@example.com'] })
   },

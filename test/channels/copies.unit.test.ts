@@ -57,8 +57,8 @@ test.each([
 test.each(['channel-1', 'channel-0'])(
   'the copy of a member shows that the channel has ended, from any earlier life: %s',
   (database) => {
-    const told = copies(bob, [copy({ state: 'ready', database })], { state: 'closed', members: [], life: 2 })
-    expect(told).toMatchObject([{ _id: 'channel:1', state: 'closed' }])
+    const received = copies(bob, [copy({ state: 'ready', database })], { state: 'closed', members: [], life: 2 })
+    expect(received).toMatchObject([{ _id: 'channel:1', state: 'closed' }])
     for (const state of ['closed', 'removed'])
       expect(copies(bob, [copy({ state, database })], { state: 'closed' })).toEqual([])
   },
@@ -73,8 +73,8 @@ test.each([
   'the owner’s document in state %s with the name %s is closed only if it belongs to the ended channel',
   (state, name, expected) => {
     const own = copy({ _id: 'photos', state, name, database: 'channel-1' })
-    const told = copies(ann, [own], { state: 'closed' }).find(({ type }) => type === 'channel')
-    expect(told?.state).toBe(expected)
-    if (told) expect(told.owner_role).toBe('owner-1') // with this role the owner may make the channel again
+    const received = copies(ann, [own], { state: 'closed' }).find(({ type }) => type === 'channel')
+    expect(received?.state).toBe(expected)
+    if (received) expect(received.owner_role).toBe('owner-1') // with this role the owner may make the channel again
   },
 )

@@ -63,7 +63,7 @@ test('deploy updates the design documents of existing channels, but not of archi
   const settings = { COUCHDB_URL: couchUrl(), SIDECAR_CONTROL_DB: controlDb, SIDECAR_CHANNEL_DDOCS: folder }
   const { code, stdout } = await runCommand(['deploy'], settings) // a slow deploy reports its progress on stderr
   expect(code).toBe(0)
-  expect(stdout.match(new RegExp(`^${photos}$`, 'gm')), 'told of once').toHaveLength(1)
+  expect(stdout.match(new RegExp(`^${photos}$`, 'gm')), 'reported once').toHaveLength(1)
   for (const db of [photos!, diary!]) {
     expect(await notes(phone.couch, db, 'by')).toEqual(['red'])
     expect(await notes(phone.couch, db, 'more')).toEqual(['hello'])

@@ -45,16 +45,16 @@ function eitherWay(one: StoredDoc, other: StoredDoc, base: StoredDoc | undefined
   }
 }
 
-const asked = stored({ type: 'channel', state: 'new', name: 'photos', owner: 'ann@example.com', members: [] })
-const ready = stored({ ...asked, state: 'ready', database: 'channel-1', syncpoint: 'http://a/channel-1' })
+const requested = stored({ type: 'channel', state: 'new', name: 'photos', owner: 'ann@example.com', members: [] })
+const ready = stored({ ...requested, state: 'ready', database: 'channel-1', syncpoint: 'http://a/channel-1' })
 const again = stored({ ...ready, database: 'channel-2', syncpoint: 'http://a/channel-2' })
 
 test.each([
   ['the owner has changed the members', { members: ['b'] }, { state: 'new', members: ['b'] }],
   ['the owner has changed the data', { data: { color: 'red' } }, { state: 'new', members: [], data: { color: 'red' } }],
-  ['nobody has changed anything', {}, { state: 'ready', members: [] }],
+  ['nothing has changed', {}, { state: 'ready', members: [] }],
 ])('two branches of a channel merge into the right state: %s', (_, change, expected) => {
-  eitherWay(ready, stored({ ...asked, ...change }), asked, { ...expected, database: 'channel-1' })
+  eitherWay(ready, stored({ ...requested, ...change }), requested, { ...expected, database: 'channel-1' })
 })
 
 describe('a channel that a device closes', () => {
@@ -63,7 +63,7 @@ describe('a channel that a device closes', () => {
 
   test.each([
     ['while its members are changed', closing, stored({ ...ready, state: 'new', members: ['b'] })],
-    ['while they are being told', closing, stored({ ...ready, state: 'accepted', members: ['b'] })],
+    ['while the members are being notified', closing, stored({ ...ready, state: 'accepted', members: ['b'] })],
     ['and who edits it offline comes late', closed, stored({ ...ready, state: 'new', members: ['b'] })],
   ])('a closing wins over a concurrent change: %s', (_, one, other) => {
     eitherWay(one, other, ready, { state: one.state, close: 'delete', database: 'channel-1' })
@@ -109,21 +109,25 @@ test.each([
 })
 
 test('an unprocessed request is handled again, also for a refused channel', () => {
-  const refused = stored({ ...asked, state: 'error', error: { code: 'bad_channel', reason: 'r', at: 't' } })
-  const merged = merge([refused, stored({ ...asked, members: ['b'] })], asked)
+  const refused = stored({ ...requested, state: 'error', error: { code: 'bad_channel', reason: 'r', at: 't' } })
+  const merged = merge([refused, stored({ ...requested, members: ['b'] })], requested)
   expect(merged).toMatchObject({ state: 'new', members: ['b'] })
   expect(merged).not.toHaveProperty('error')
 })
 
 describe('a merge without the base revision, which CouchDB has compacted away', () => {
   const at = '1970-01-01T00:00:00.000Z'
-  const told = (reason: string) => ({ code: 'changed_twice', reason: expect.stringContaining(reason) as string, at })
+  const received = (reason: string) => ({
+    code: 'changed_twice',
+    reason: expect.stringContaining(reason) as string,
+    at,
+  })
   const late = (fields: object) => stored({ ...ready, state: 'new', ...fields })
 
   test('a removed member stays removed, and the channel goes to error with the other list', () => {
     const now = stored({ ...ready, members: ['carl'] })
     eitherWay(now, late({ members: ['bob', 'carl'] }), undefined, {
-      ...{ state: 'error', members: ['carl'], database: 'channel-1', error: told('had members: ["bob","carl"]') },
+      ...{ state: 'error', members: ['carl'], database: 'channel-1', error: received('had members: ["bob","carl"]') },
     })
   })
 
@@ -160,14 +164,14 @@ describe('a merge without the base revision, which CouchDB has compacted away', 
     const error = { code: 'changed_twice', reason: expect.stringMatching(/bob.*carl/) as string, at }
     for (const base of [undefined, ready])
       eitherWay(first, late({ members: ['carl'] }), base, { state: 'error', error })
-    eitherWay(first, late({}), ready, { state: 'error', error: told('bob') })
+    eitherWay(first, late({}), ready, { state: 'error', error: received('bob') })
   })
 })
 
 describe('a merge of two channels made apart, with no common ancestor', () => {
   const at = '1970-01-01T00:00:00.000Z'
-  const bobs = stored({ ...asked, members: ['bob'], data: { color: 'red' } })
-  const eves = stored({ ...asked, members: ['eve'], data: { icon: 'sun' } })
+  const bobs = stored({ ...requested, members: ['bob'], data: { color: 'red' } })
+  const eves = stored({ ...requested, members: ['eve'], data: { icon: 'sun' } })
 
   test('members of both branches are members, with or without a branch that the sidecar has processed', () => {
     for (const one of [bobs, stored({ ...ready, members: ['bob'], data: { color: 'red' } })])
@@ -182,7 +186,9 @@ describe('a merge of two channels made apart, with no common ancestor', () => {
   })
 
   test('a branch without new requests does not start the channel again', () => {
-    eitherWay(stored({ ...ready, members: ['bob'] }), stored({ ...asked, members: ['Bob'] }), null, { state: 'ready' })
+    eitherWay(stored({ ...ready, members: ['bob'] }), stored({ ...requested, members: ['Bob'] }), null, {
+      state: 'ready',
+    })
   })
 
   test('another name puts the channel in error, with the other request in the reason', () => {

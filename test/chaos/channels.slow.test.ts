@@ -43,11 +43,11 @@ test(
     const rest = [drawn(), drawn(), drawn(), drawn()].flat()
     const plan = Array.from({ length: MISHAPS }, (_, round) => (round % 3 === 0 ? KILL : rest.shift()!))
     for (const [round, name] of plan.entries()) {
-      const asking = Promise.all(people.map((person) => askInVain(person, round)))
+      const requesting = Promise.all(people.map((person) => askInVain(person, round)))
       const victim = workers[Math.floor(random() * workers.length)]!
       await mishaps[name]!(victim, world)
       console.log(`${name} (${victim.name})`)
-      await asking
+      await requesting
       await sleep(3000)
     }
     over.abort()

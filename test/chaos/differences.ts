@@ -77,7 +77,7 @@ export async function differences(
     for (const { _id, owner, members, data } of mine.filter((record) => record.owner !== person.address)) {
       const copy = docs.find((doc) => doc._id === _id)
       expect(
-        `${person.address}: what is told of ${_id}`,
+        `${person.address}: the reported state of ${_id}`,
         [owner, members, data],
         [copy?.owner, copy?.members, copy?.data],
       )

@@ -109,7 +109,7 @@ export async function askInVain({ database, address }: Person, round: number): P
   const docs = [
     { ...twin, _id: `twin-a-${round}` },
     { ...twin, _id: `twin-b-${round}` },
-    { _id: `faulty-${round}`, type: 'channel', state: 'new', name: `of nobody ${round}` },
+    { _id: `faulty-${round}`, type: 'channel', state: 'new', name: `without an owner ${round}` },
   ]
   await Promise.all(docs.map((doc) => edit(database, doc._id, (there) => (there ? undefined : doc))))
 }

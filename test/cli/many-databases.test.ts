@@ -13,9 +13,9 @@ test('status over many databases causes no warning of Node', async () => {
   await Promise.all(names.map((name) => couch.db(name).create()))
   const settings = settingsOf(control, { SIDECAR_DATABASES: `${prefix}-*` })
   const warnings: string[] = []
-  const hear = ({ name, message }: Error) => void warnings.push(`${name}: ${message}`)
-  process.on('warning', hear)
-  onTestFinished(() => void process.off('warning', hear))
+  const receive = ({ name, message }: Error) => void warnings.push(`${name}: ${message}`)
+  process.on('warning', receive)
+  onTestFinished(() => void process.off('warning', receive))
   for (const args of [['deploy'], ['status'], ['status', '--stuck'], ['list']])
     expect(await runInProcess(args, settings)).toMatchObject({ code: 0 })
   await new Promise((resolve) => setTimeout(resolve, 50)) // Node emits warnings asynchronously

@@ -40,8 +40,8 @@ test('a count waits for its index, and reports the progress', async () => {
     const others = [{ type: 'view_compaction' }, { ...task, database: `shards/00000000-7fffffff/${name}x.1767225600` }]
     return answer([...others, ...shards.map((database) => ({ ...task, database }))])
   })
-  const told = `CouchDB is building the index of ${database}: 20 of 600 changes; waiting (press Ctrl-C to stop)`
-  await eventually(() => expect(notes).toContain(told))
+  const received = `CouchDB is building the index of ${database}: 20 of 600 changes; waiting (press Ctrl-C to stop)`
+  await eventually(() => expect(notes).toContain(received))
   ready.open()
   expect(await counted).toEqual(counts)
 })

@@ -109,14 +109,14 @@ export const keptBy = ({ page }: BrowserDevice): Promise<Kept> =>
     return kept.registration as Kept
   })
 
-export interface Asked {
+export interface PageRequest {
   readonly method: string
   readonly path: string
   readonly body?: object
 }
 
 /** Sends a request from the page, with the device's credentials or none; resolves with status and text. */
-export const ask = ({ page }: BrowserDevice, asked: Asked, authorization?: string) =>
+export const ask = ({ page }: BrowserDevice, requested: PageRequest, authorization?: string) =>
   page.evaluate(
     async ({ method, path, body, authorization }) => {
       const headers = {
@@ -127,7 +127,7 @@ export const ask = ({ page }: BrowserDevice, asked: Asked, authorization?: strin
       const answer = await fetch(path, { ...init, credentials: 'omit' })
       return { status: answer.status, text: await answer.text() }
     },
-    { ...asked, authorization },
+    { ...requested, authorization },
   )
 
 /** The Authorization header of a device for CouchDB. */

@@ -73,11 +73,11 @@ thoroughTest('a channel can be paused and resumed on all devices, or on one devi
   await untilLive(tablet, id)
 
   // Each device waits for the change of the other, to avoid a conflict.
-  const hears = ({ client }: Device) => {
+  const listenTo = ({ client }: Device) => {
     const { read } = client.status.control
     return untilStatus(client, ({ control }) => control.read > read)
   }
-  const first = hears(tablet)
+  const first = listenTo(tablet)
   await phone.client.pause(id, { onlyHere: true })
   expect(channelOf(phone.client, id)).toMatchObject({ place: 'paused', onlyHere: true })
   await phone.client.open(id).put({ _id: 'written in the pause' })
@@ -85,7 +85,7 @@ thoroughTest('a channel can be paused and resumed on all devices, or on one devi
   await lacksNote(tablet, id, 'written in the pause')
   await first
 
-  const second = hears(phone)
+  const second = listenTo(phone)
   await tablet.client.pause(id)
   await untilPlace(tablet, id, 'paused')
   await second

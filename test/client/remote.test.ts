@@ -26,7 +26,7 @@ const untilNothingIsOpen = ({ proxy }: Awaited<ReturnType<typeof startRemote>>) 
   eventually(() => expect(proxy.openConnections).toBe(0), { within: 10_000 })
 
 test.each([
-  ['that nobody answers', silence],
+  ['without an answer', silence],
   ['whose answer stops in the middle', silenceAfterBytes(2000)],
 ] as [string, Fault][])('a request %s times out', async (_what, fault) => {
   const started = await startRemote({ silenceMs: 500 })
@@ -53,7 +53,7 @@ test('an app with another adapter for local databases still reaches the server',
 
 test('a slow answer is not cut off while data arrives', async () => {
   const { remote, proxy } = await startRemote({ silenceMs: 1000 })
-  const heard: number[] = []
+  const received: number[] = []
   proxy.plan(() => async (exchange) => {
     const { body, ...head } = await exchange.forward()
     const chunks: Buffer[] = []
@@ -62,7 +62,7 @@ test('a slow answer is not cut off while data arrives', async () => {
     const slow = (async function* () {
       for (let at = 0; at < whole.length; at += 2000) {
         yield whole.subarray(at, at + 2000)
-        heard.push(at)
+        received.push(at)
         await exchange.wait(300)
       }
     })()
@@ -70,7 +70,7 @@ test('a slow answer is not cut off while data arrives', async () => {
     exchange.end()
   })
   expect(await remote.db.get('note')).toMatchObject({ _id: 'note' })
-  expect(heard.length).toBeGreaterThan(4)
+  expect(received.length).toBeGreaterThan(4)
   remote.end()
 })
 
@@ -81,13 +81,13 @@ test.each([
   const started = await startRemote()
   const { remote, proxy, ask } = started
   await ask('with%20photo/photo', { method: 'PUT', body: 'x'.repeat(10_000) })
-  let asked = 0
+  let requested = 0
   proxy.plan(() => async (exchange) => {
     await fault(exchange)
-    asked += 1
+    requested += 1
   })
   const getting = (remote.db as Db & TestDb).getAttachment('with photo', 'photo').catch(() => 'broken off')
-  await eventually(() => expect(asked).toBe(1))
+  await eventually(() => expect(requested).toBe(1))
   remote.end()
   expect(await getting).toBe('broken off')
   await untilNothingIsOpen(started)

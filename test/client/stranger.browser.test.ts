@@ -16,12 +16,12 @@ import {
   statusOf,
   untilStatus,
   write,
-  type Asked,
+  type PageRequest,
 } from './browser-stage.ts'
 
 const openStage = shareBrowserStage()
 
-const readings = (db: string): Asked[] => [
+const readings = (db: string): PageRequest[] => [
   ...['', '/_all_docs', '/_changes', '/_security', '/_design_docs', '/_local_docs', '/description', '/note'].map(
     (path) => ({ method: 'GET', path: `/couchdb/${db}${path}` }),
   ),
@@ -87,9 +87,9 @@ thoroughTest(
 
     for (const authorization of [undefined, evesOwn]) {
       for (const db of databases) {
-        for (const asked of readings(db)) {
-          const { status, text } = await ask(stranger, asked, authorization)
-          expect([401, 403], `${asked.method} ${asked.path}`).toContain(status)
+        for (const requested of readings(db)) {
+          const { status, text } = await ask(stranger, requested, authorization)
+          expect([401, 403], `${requested.method} ${requested.path}`).toContain(status)
           for (const secret of ['secret plans', 'note', ann, id]) expect(text).not.toContain(secret)
         }
       }
@@ -98,7 +98,8 @@ thoroughTest(
         return { status, text: text.replaceAll(db, 'its name') }
       }
       const unknown = await answerTo(uniqueName('userdb'))
-      for (const db of databases) expect(await answerTo(db), 'CouchDB tells what there is').not.toEqual(unknown)
+      for (const db of databases)
+        expect(await answerTo(db), 'CouchDB reports which databases exist').not.toEqual(unknown)
       for (const guess of guesses) expect(await answerTo(guess), guess).toEqual(unknown)
       const all = await ask(stranger, { method: 'GET', path: '/couchdb/_all_dbs' }, authorization)
       expect([401, 403]).toContain(all.status)

@@ -66,8 +66,8 @@ thoroughTest('a member accepts an invitation, reads and writes, and can read not
   const [phone, his] = [await startDevice(stage, ann, 'phone'), await startDevice(stage, bob, 'his')]
   const id = await phone.page.evaluate((bob) => client.createChannel({ name: 'photos', members: [bob] }), bob)
   await write(phone, id, 'first')
-  const asked = await untilStatus(his, ({ channels }) => channels[0]?.place === 'invited')
-  const theirs = asked.channels[0]!.id
+  const requested = await untilStatus(his, ({ channels }) => channels[0]?.place === 'invited')
+  const theirs = requested.channels[0]!.id
   await his.page.evaluate((theirs) => client.accept(theirs), theirs)
   await untilNotes(his, theirs, ['first'])
   await write(his, theirs, 'his')

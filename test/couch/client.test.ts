@@ -113,9 +113,9 @@ test('an unanswered request ends in a timeout, and an abort ends it at once with
   proxy.plan(() => silence)
   expect(await codeOf(couch.request({ path: '_all_dbs', timeoutMs: 100 }))).toBe('timeout')
   const abort = new AbortController()
-  const asked = couch.request({ path: '_all_dbs', signal: abort.signal })
+  const requested = couch.request({ path: '_all_dbs', signal: abort.signal })
   abort.abort(new Error('enough'))
-  await expect(asked).rejects.toThrow('enough')
+  await expect(requested).rejects.toThrow('enough')
 })
 
 test('a request whose answer does not begin in time is repeated once, with the remaining time', async () => {
@@ -138,8 +138,8 @@ test('an answer that has begun may take the whole timeout', async () => {
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url })
   proxy.next(silenceAfterBytes(5))
-  const asked = couch.request({ path: '_all_dbs', beginsWithinMs: 2000, timeoutMs: 4000 })
-  await expect(asked).rejects.toMatchObject({ code: 'timeout', reason: 'no answer within 4000 ms' })
+  const requested = couch.request({ path: '_all_dbs', beginsWithinMs: 2000, timeoutMs: 4000 })
+  await expect(requested).rejects.toMatchObject({ code: 'timeout', reason: 'no answer within 4000 ms' })
   expect(proxy.requests).toHaveLength(1)
 })
 
@@ -147,7 +147,7 @@ test('no request of a visit waits long for a lost answer', async () => {
   const proxy = await startFaultyProxy()
   const { name } = await freshDb()
   const couch = createTestCouch({ url: proxy.url })
-  const impatient = { ...couch, request: (asked: CouchRequest) => couch.request(hurried(asked), anything) }
+  const impatient = { ...couch, request: (requested: CouchRequest) => couch.request(hurried(requested), anything) }
   const db = createDatabase(impatient, name, () => Promise.resolve([]))
   for (const ask of [
     () => db.info(),
@@ -163,8 +163,8 @@ test('no request of a visit waits long for a lost answer', async () => {
   }
 })
 
-const hurried = (asked: CouchRequest): CouchRequest =>
-  asked.beginsWithinMs === undefined ? { ...asked, timeoutMs: 1000 } : { ...asked, beginsWithinMs: 50 }
+const hurried = (requested: CouchRequest): CouchRequest =>
+  requested.beginsWithinMs === undefined ? { ...requested, timeoutMs: 1000 } : { ...requested, beginsWithinMs: 50 }
 
 test('a request to a node that does not answer is repeated once', async () => {
   const proxy = await startFaultyProxy()
@@ -267,12 +267,12 @@ test('a long poll takes no connection from other requests', async () => {
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url, connections: 1 })
   proxy.plan(({ query }) => (query.has('feed') ? delay(1000) : undefined))
-  let told = false
+  let received = false
   const waiting = couch
     .request({ path: '_all_dbs', query: { feed: 'longpoll' }, waits: true })
-    .then(() => (told = true))
+    .then(() => (received = true))
   await couch.request({ path: '_session' })
-  expect(told).toBe(false)
+  expect(received).toBe(false)
   await waiting
   const refused = couch.request({ path: '_nothing/here', waits: true })
   await expect(refused).rejects.toMatchObject({ request: 'GET /_nothing/here', status: expect.any(Number) as number })
@@ -282,8 +282,8 @@ test('a patience limit bounds the wait of each request, for an answer and in the
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url, connections: 1, patienceMs: 300 })
   proxy.plan(() => silence)
-  const asked = ['_all_dbs', '_session', ''].map((path) => codeOf(couch.request({ path })))
-  expect(await Promise.all(asked)).toEqual(asked.map(() => 'timeout'))
+  const requested = ['_all_dbs', '_session', ''].map((path) => codeOf(couch.request({ path })))
+  expect(await Promise.all(requested)).toEqual(requested.map(() => 'timeout'))
   proxy.plan(() => undefined)
   await couch.request({ path: '_session' })
 })

@@ -45,14 +45,14 @@ test('a wrong password is logged, and checked again rarely enough to avoid a loc
   const { isIn, lines, clock } = begin(createTestCouch({ url: url.href }))
   const waits = [3_000, 110_000, 110_000, 110_000] // five wrong passwords within five minutes lock the name out
   for (const [i, waitMs] of waits.entries()) {
-    const asked = i + 1
+    const requested = i + 1
     await eventually(() => expect(clock.sleeping).toBe(1))
-    expect(proxy.requests.map(({ path }) => path)).toEqual(Array.from({ length: asked }, () => '/_session'))
-    expect(lines).toHaveLength(asked)
+    expect(proxy.requests.map(({ path }) => path)).toEqual(Array.from({ length: requested }, () => '/_session'))
+    expect(lines).toHaveLength(requested)
     expect(lines[0]).toMatchObject({ level: 50, msg: expect.stringContaining('COUCHDB_URL: expected') as string })
     await clock.advance(waitMs - 1)
-    expect(proxy.requests).toHaveLength(asked)
-    if (asked === waits.length) proxy.plan(() => refuse(500)) // the check ends on failures of CouchDB, as each part waits for CouchDB by itself
+    expect(proxy.requests).toHaveLength(requested)
+    if (requested === waits.length) proxy.plan(() => refuse(500)) // the check ends on failures of CouchDB, as each part waits for CouchDB by itself
     await clock.advance(1)
   }
   await eventually(() => expect(isIn()).toBe(true))

@@ -30,8 +30,8 @@ test('databases created or deleted between pages hide no others', async () => {
   const prefix = uniqueName('going')
   const names = Array.from({ length: 9 }, (_, i) => `${prefix}-${i}`)
   await make(names)
-  const request = async <T>(asked: CouchRequest): Promise<T> => {
-    const page = await answerOf<string[]>(couch, asked)
+  const request = async <T>(requested: CouchRequest): Promise<T> => {
+    const page = await answerOf<string[]>(couch, requested)
     const last = page.at(-1)
     if (last?.startsWith(prefix)) await couch.request({ method: 'DELETE', db: last })
     return page as T
@@ -73,9 +73,9 @@ test('a failure is thrown to all callers, and an aborting caller gets its own re
   const shared = createSharedSurvey({ couch: createTestCouch({ url: proxy.url }), clock: systemClock, signal })
   proxy.plan(() => answerWith(503, '{"error":"service_unavailable"}'))
   const leaving = new AbortController()
-  const asked = [signal, signal, leaving.signal].map((until) => shared.list(() => true, until))
+  const requested = [signal, signal, leaving.signal].map((until) => shared.list(() => true, until))
   leaving.abort(new Error('the caller has left'))
-  const reasons = (await Promise.allSettled(asked)).map((one) => String(one.status === 'rejected' && one.reason))
+  const reasons = (await Promise.allSettled(requested)).map((one) => String(one.status === 'rejected' && one.reason))
   expect(reasons[0]).toMatch(/503/)
   expect(reasons).toEqual([reasons[0], reasons[0], 'Error: the caller has left'])
   proxy.plan(() => undefined)

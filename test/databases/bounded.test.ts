@@ -58,7 +58,7 @@ test('visits read no more databases at once than the setting allows', async () =
   const rig = startVisits(prefix, { by: proxy.url, reads: 3, lookAgainMs: HARDLY })
   await eventually(() => expect(rig.handled).toHaveLength(15)) // databases that the listing found
   for (const database of databases) await database.put(order('again'))
-  for (const { name } of databases) rig.tell(name)
+  for (const { name } of databases) rig.report(name)
   await eventually(() => expect(rig.handled).toHaveLength(30)) // databases that an event named
   expect(reading.count).toBeGreaterThanOrEqual(30)
   expect(reading.most).toBe(3)
@@ -106,7 +106,7 @@ test.each([
   await eventually(() => expect(rig.visited()).toMatchObject({ databases: 6, open: 2, waiting }))
   const [database] = await make({ couch: createTestCouch() }, `${prefix}-db-note`)
   await database!.put({ _id: 'n', type: 'note', state: 'new' })
-  rig.tell(database!.name)
+  rig.report(database!.name)
   await eventually(() => expect(notes).toEqual(['n']))
   expect(rig.handled, 'no other may run').toHaveLength(1)
   if (!('concurrency' in options)) return

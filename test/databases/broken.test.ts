@@ -21,14 +21,14 @@ test.each(sample(troubles, 2))(
     const rig = startVisits(prefix, { by: proxy.url, lookAgainMs: HARDLY, reads: 1 })
     const names = Array.from({ length: 14 }, (_, i) => `${prefix}-db-${i}`)
     const databases = await make(rig, ...names)
-    for (const name of names) rig.tell(name, 'created')
+    for (const name of names) rig.report(name, 'created')
     const atRest = { databases: 14, open: 0, waiting: 0 }
     await eventually(() => expect(rig.visited()).toMatchObject(atRest))
     const { visits } = rig.visited()
 
     proxy.plan(({ path }) => (path.startsWith(`/${prefix}-db-`) ? fault : undefined))
     for (const database of databases) await database.put(order('first'))
-    for (const name of names) rig.tell(name)
+    for (const name of names) rig.report(name)
     await sleep(4000) // shorter than the delay before the next attempt
     expect(rig.visited().visits - visits).toBeLessThanOrEqual(most)
 

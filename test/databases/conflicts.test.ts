@@ -18,7 +18,7 @@ test('a later visit merges a branch with the claim of a dead worker after the le
   const claim = { worker: 'dead', token: 'of the dead', at: new Date(0).toISOString(), lease_ms: 9000 }
   await a!.put({ ...paid, _rev: first, docstate: { state: 'paid', entry: first, claim } })
   await replicate(a!, first, 4, { ...paid, note: 'ring twice' })
-  rig.tell(a!.name, 'created')
+  rig.report(a!.name, 'created')
   await eventually(() => expect(rig.visited().visits).toBeGreaterThan(0))
   expect(await a!.get('o', { conflicts: true })).toHaveProperty('_conflicts') // the lease has not expired yet
   await expectSettled(a!, { note: 'ring twice' })
@@ -40,7 +40,7 @@ test('a conflict that only an operator can resolve is logged once and retried wi
   /** Makes a visit that finds nothing in the feed. The due conflict comes from the view. */
   async function visit(what: 'created' | 'updated' = 'updated'): Promise<void> {
     const { visits } = rig.visited()
-    rig.tell(a!.name, what)
+    rig.report(a!.name, what)
     await eventually(() => expect(rig.visited().visits).toBeGreaterThan(visits))
     await eventually(() => expect(rig.visited()).toMatchObject({ open: 0, waiting: 0 }))
   }

@@ -39,7 +39,7 @@ async function makeOld(name: string): Promise<Database> {
 async function leaveOne(rig: Rig, database: Database): Promise<void> {
   await atRest(rig)
   await database.put(order('meanwhile'))
-  rig.tell(database.name)
+  rig.report(database.name)
   await atRest(rig)
   expect(rig.handled).toEqual([])
 }
@@ -56,7 +56,7 @@ test('documents that wait for the deploy are handled as soon as the deploy is do
   const rig = startVisits(prefix, { machines, lookAgainMs: HARDLY })
   await leaveOne(rig, database)
   await deploy(database)
-  rig.tell(database.name)
+  rig.report(database.name)
   await eventually(() => expect(rig.handled.sort()).toEqual(['before', 'meanwhile']))
 })
 
@@ -122,7 +122,7 @@ test('a deleted and recreated database gets its design document again', async ()
   for (const id of ['first', 'second']) {
     const [database] = await make(rig, name)
     await database!.put(order(id))
-    rig.tell(name, 'created')
+    rig.report(name, 'created')
     await eventually(() => expect(rig.handled).toContain(id))
     await eventually(() => expect(rig.visited()).toMatchObject({ open: 0, waiting: 0 }))
     expect(await database!.find('_design/docstate')).toMatchObject({ machines })

@@ -39,7 +39,7 @@ test('a failed document is retried in later visits when due, and ends in error',
   const rig = startVisits(prefix, own)
   const [a] = await make(rig, `${prefix}-db-a`)
   await a!.put(order('o', { bad: true }))
-  rig.tell(a!.name, 'created')
+  rig.report(a!.name, 'created')
   await eventually(() => expect(rig.handled).toEqual(['o 1']))
   await untilRest(rig)
   const failure = { code: 'EPAPER', reason: 'out of paper', at: expect.any(String) as string }
@@ -47,12 +47,12 @@ test('a failed document is retried in later visits when due, and ends in error',
   expect(docstateIn(await a!.get('o'))).toMatchObject(record)
 
   const { visits } = rig.visited()
-  rig.tell(a!.name) // before the retry is due
+  rig.report(a!.name) // before the retry is due
   await eventually(() => expect(rig.visited().visits).toBeGreaterThan(visits))
   await untilRest(rig)
   expect(rig.handled).toEqual(['o 1'])
   clock.skip(60_000)
-  rig.tell(a!.name)
+  rig.report(a!.name)
   await eventually(() => expect(rig.handled).toEqual(['o 1', 'o 2']))
   await untilRest(rig)
   await rig.stop()
@@ -62,7 +62,7 @@ test('a failed document is retried in later visits when due, and ends in error',
   await untilRest(next)
   expect(next.handled).toEqual([])
   clock.skip(60_000)
-  next.tell(a!.name)
+  next.report(a!.name)
   await eventually(async () => expect(await stateOf(a!, 'o')).toBe('error'))
   expect(next.handled).toEqual(['o 3'])
   expect(keys.size).toBe(1) // the key is the same in all attempts, visits and workers
@@ -88,7 +88,7 @@ test('a visit starts without an event when the next attempt is due', async () =>
   const rig = startVisits(prefix, { register, lookAgainMs: HARDLY, random: () => 0.9 })
   const [a] = await make(rig, `${prefix}-db-a`)
   await a!.put(order('o'))
-  rig.tell(a!.name, 'created')
+  rig.report(a!.name, 'created')
   await eventually(() => expect(rig.handled).toEqual(['o 1']))
   await untilRest(rig)
   await eventually(async () => expect(await stateOf(a!, 'o')).toBe('invoiced'))

@@ -4,11 +4,11 @@ import { FairQueue } from '../../sidecar/databases/fair-queue.ts'
 const NOW = 1000
 
 /** Counts the turns of each kind among `among` turns, while entries of all these kinds always wait. */
-function share(among: number, ...kinds: readonly ('told' | 'found' | 'due')[]) {
+function share(among: number, ...kinds: readonly ('reported' | 'found' | 'due')[]) {
   const turns = new FairQueue()
   const counts: Record<string, number> = {}
   for (let i = 0; i < among; i++) {
-    if (kinds.includes('told')) turns.addNamed(`told ${i}`)
+    if (kinds.includes('reported')) turns.addNamed(`reported ${i}`)
     if (kinds.includes('found')) turns.find(`found ${i}`)
     if (kinds.includes('due')) turns.addAt(`due ${i}`, NOW)
     turns.ripen(NOW)
@@ -19,11 +19,11 @@ function share(among: number, ...kinds: readonly ('told' | 'found' | 'due')[]) {
 }
 
 test('every kind gets its turns, and databases named by an event get most of them', () => {
-  expect(share(80, 'told', 'found', 'due')).toEqual({ told: 60, found: 10, due: 10 })
-  expect(share(80, 'told', 'found')).toEqual({ told: 60, found: 20 })
-  expect(share(80, 'told', 'due')).toEqual({ told: 60, due: 20 })
+  expect(share(80, 'reported', 'found', 'due')).toEqual({ reported: 60, found: 10, due: 10 })
+  expect(share(80, 'reported', 'found')).toEqual({ reported: 60, found: 20 })
+  expect(share(80, 'reported', 'due')).toEqual({ reported: 60, due: 20 })
   expect(share(80, 'found', 'due')).toEqual({ found: 40, due: 40 })
-  for (const kind of ['told', 'found', 'due'] as const) expect(share(80, kind)).toEqual({ [kind]: 80 })
+  for (const kind of ['reported', 'found', 'due'] as const) expect(share(80, kind)).toEqual({ [kind]: 80 })
 })
 
 test('databases of one kind leave the queue in the order of arrival', () => {
@@ -43,10 +43,10 @@ test('a database that is found and then named by an event waits once', () => {
 test('the queue returns no database before its time and no removed database', () => {
   const turns = new FairQueue()
   turns.addAt('later', NOW + 1)
-  for (const name of ['told', 'found', 'due']) turns.addAt(name, NOW)
-  turns.addNamed('told')
+  for (const name of ['reported', 'found', 'due']) turns.addAt(name, NOW)
+  turns.addNamed('reported')
   turns.find('found')
-  for (const name of ['told', 'found', 'due']) turns.remove(name)
+  for (const name of ['reported', 'found', 'due']) turns.remove(name)
   turns.ripen(NOW)
   expect([turns.take(), turns.nextAt()]).toEqual([undefined, NOW + 1])
 })

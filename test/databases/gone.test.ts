@@ -43,49 +43,49 @@ async function startAtRest(register?: RigOptions['register']) {
     await eventually(() => expect(looks()).toBeGreaterThan(before))
   }
   const untilRest = () => eventually(() => expect(rig.visited()).toMatchObject({ open: 0, waiting: 0 }))
-  const asked = () => proxy.requests.filter(({ path }) => path.startsWith(`/${a!.name}/`))
+  const requested = () => proxy.requests.filter(({ path }) => path.startsWith(`/${a!.name}/`))
 
-  for (const name of names) rig.tell(name, 'created')
+  for (const name of names) rig.report(name, 'created')
   await a!.put(order('first'))
-  rig.tell(a!.name)
+  rig.report(a!.name)
   await eventually(() => expect(rig.handled).toEqual(['first']))
   for (let looked = 0; looked < 2; looked++) await look() // the first listing may have begun before the databases existed
-  return { ...rig, a: a!, look, untilRest, asked }
+  return { ...rig, a: a!, look, untilRest, requested }
 }
 
 test('a database that one listing misses keeps its checkpoint and gets no requests when it returns', async () => {
-  const { a, look, untilRest, asked, visited, handled, tell } = await startAtRest()
+  const { a, look, untilRest, requested, visited, handled, report } = await startAtRest()
   await untilRest()
   for (const without of [[], [a.name], [], [a.name], []]) {
-    const before = asked().length
+    const before = requested().length
     await look({ ...(without[0] && { without: without[0] }) })
     expect(visited().databases).toBe(2)
     await untilRest()
-    expect(asked().slice(before)).toEqual([])
+    expect(requested().slice(before)).toEqual([])
   }
   await a.put(order('second'))
-  tell(a.name)
+  report(a.name)
   await eventually(() => expect(handled).toEqual(['first', 'second']))
 })
 
 test('a database that two listings miss is forgotten, and is read as new when it returns', async () => {
-  const { a, look, untilRest, asked, visited, handled } = await startAtRest()
+  const { a, look, untilRest, requested, visited, handled } = await startAtRest()
   await untilRest()
   await look({ without: a.name })
   expect(visited().databases).toBe(2)
   await look({ without: a.name })
   expect(visited().databases).toBe(1)
   await a.put(order('second'))
-  const before = asked().length
+  const before = requested().length
   await look()
   await eventually(() => expect(handled).toEqual(['first', 'second']))
   expect(visited().databases).toBe(2)
-  expect(asked()[before]!.path).toContain('/_local/')
+  expect(requested()[before]!.path).toContain('/_local/')
 })
 
 test('a database that returns before the handlers of its last visit end is visited again at once', async () => {
   const go = createLatch()
-  const { a, look, visited, handled, tell } = await startAtRest((control, handled) =>
+  const { a, look, visited, handled, report } = await startAtRest((control, handled) =>
     control.safe('order', 'paid', async (doc) => {
       handled.push(doc._id)
       await go.opened
@@ -95,7 +95,7 @@ test('a database that returns before the handlers of its last visit end is visit
   for (const without of [a.name, a.name]) await look({ without })
   await a.put(order('second'))
   await look()
-  tell(a.name)
+  report(a.name)
   expect(handled).toEqual(['first'])
   go.open()
   await eventually(() => expect(handled).toEqual(['first', 'second']))

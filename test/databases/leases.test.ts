@@ -47,7 +47,7 @@ test('a later visit finds the documents of a dead worker after the lease expires
   await a!.put(order('b', { type: 'bill', ...abandoned() }))
   for (const what of ['created', 'updated'] as const) {
     const { visits } = rig.visited()
-    rig.tell(name, what)
+    rig.report(name, what)
     await eventually(() => expect(rig.visited().visits).toBeGreaterThan(visits))
   }
   for (const id of ['o', 'b']) expect((await a!.get(id))._rev).toMatch(/^1-/) // no lease has expired yet

@@ -60,7 +60,7 @@ test('claims and saves travel in groups, also for documents that arrive during o
   const { proxy, databases, rig } = await start(3, 300, HARDLY)
   await eventually(() => expect(rig.handled.length).toBeGreaterThan(100))
   for (const database of databases) await putOrders(database, 300, 100)
-  for (const { name } of databases) rig.tell(name)
+  for (const { name } of databases) rig.report(name)
   await allInvoiced(databases, 400)
   expect(rig.handled).toHaveLength(1200)
   expect(proxy.requests.filter(isBulk).length).toBeLessThan(240) // two writes per order, in groups of at least ten
@@ -94,7 +94,7 @@ thoroughTest(
     await eventually(() => expect(rig.handled.length).toBeGreaterThan(10))
     await proxy.down()
     for (const database of databases) await putOrders(database, 20, 20)
-    for (const { name } of databases) rig.tell(name)
+    for (const { name } of databases) rig.report(name)
     const troubles = () => [...rig.engines.values()].filter((engine) => engine.health().trouble === 'unreachable')
     await eventually(() => expect(troubles().length).toBeGreaterThan(0))
     await proxy.up()

@@ -28,7 +28,7 @@ test('documents that arrive during a pause are handled after it, also after a re
   const databases = await make(first, ...names)
   limits.set(PAUSED)
   for (const database of databases.slice(0, 3)) await database.put(order('one'))
-  for (const name of names) first.tell(name, 'created')
+  for (const name of names) first.report(name, 'created')
   const areLeft = (rig: typeof first, visits: number) =>
     eventually(() => {
       expect(rig.visited()).toMatchObject({ databases: 4, open: 0, waiting: 0 })
@@ -36,7 +36,7 @@ test('documents that arrive during a pause are handled after it, also after a re
     })
   await areLeft(first, 4)
   await databases[0]!.put(order('two'))
-  first.tell(names[0]!)
+  first.report(names[0]!)
   await areLeft(first, 5)
   expect(first.handled).toEqual([])
 
@@ -45,7 +45,7 @@ test('documents that arrive during a pause are handled after it, also after a re
   await areLeft(first, 8)
   limits.set(PAUSED)
   for (const database of databases.slice(1)) await database.put(order('three'))
-  for (const name of names.slice(1)) first.tell(name)
+  for (const name of names.slice(1)) first.report(name)
   await areLeft(first, 11)
   await first.stop()
   expect(first.handled).toHaveLength(4)
@@ -81,7 +81,7 @@ test('a document that arrives during a pause in a state with a timeout is handle
   const [database] = await make(rig, `${prefix}-db-a`)
   limits.set(PAUSED)
   await database!.put(order('one'))
-  rig.tell(`${prefix}-db-a`, 'created')
+  rig.report(`${prefix}-db-a`, 'created')
   await eventually(() => {
     expect(rig.visited()).toMatchObject({ databases: 1, open: 0, waiting: 0 })
     expect(rig.visited().visits).toBeGreaterThan(0)

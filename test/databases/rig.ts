@@ -97,7 +97,7 @@ export function startVisits(
   return {
     ...{ couch, events, engines, databaseCounters, handled, served, stop, controlDb, table: control },
     visited: () => served.visited.counts(),
-    tell: (database: string, what: 'created' | 'updated' | 'deleted' = 'updated') =>
+    report: (database: string, what: 'created' | 'updated' | 'deleted' = 'updated') =>
       events.channel(`database:${what}`)?.publish({ database, account: '_admin' }),
   }
 }

@@ -74,7 +74,7 @@ test('a document read while its database belongs to another worker is still hand
   const rig = startVisits(prefix, { partitioning, lookAgainMs: [60_000, 60_000] })
   const [database] = await make(rig, `${prefix}-db-1`)
   await database!.put(order('first'))
-  rig.tell(database!.name, 'created')
+  rig.report(database!.name, 'created')
   await eventually(async () => expect(await stateOf(database!, 'first')).toBe('invoiced'))
   expect(rig.visited().open).toBe(1)
   isOurs = false
@@ -83,7 +83,7 @@ test('a document read while its database belongs to another worker is still hand
   const { reads } = rig.visited()
   await eventually(() => expect(rig.visited().reads).toBeGreaterThan(reads))
   isOurs = true
-  rig.tell(database!.name)
+  rig.report(database!.name)
   await eventually(async () => expect(await stateOf(database!, 'second')).toBe('invoiced'))
 })
 
@@ -95,7 +95,7 @@ test('three workers that all own every database run unsafe handlers once', async
   const databases = await make(rigs[0]!, ...Array.from({ length: 6 }, (_, i) => `${prefix}-db-${i}`))
   for (let i = 0; i < 2; i++) {
     for (const database of databases) await database.put(order(`order-${i}-${database.name}`))
-    for (const rig of rigs) for (const { name } of databases) rig.tell(name)
+    for (const rig of rigs) for (const { name } of databases) rig.report(name)
   }
   await eventually(() => expect(rigs.flatMap(({ handled }) => handled)).toHaveLength(12))
   for (const rig of rigs) await eventually(() => expect(rig.visited()).toMatchObject({ open: 0, waiting: 0 }))
@@ -112,7 +112,7 @@ test('after CouchDB is killed and restarted, every document is handled once', as
   const rig = startVisits(prefix, { url: server.url, register: unsafely, lookAgainMs: SOON })
   const databases = await make(rig, ...Array.from({ length: 10 }, (_, i) => `${prefix}-db-${i}`))
   for (let i = 0; i < 4; i++) for (const database of databases) await database.put(order(`${database.name}-${i}`))
-  for (const { name } of databases) rig.tell(name) // a slow listing delays the next one
+  for (const { name } of databases) rig.report(name) // a slow listing delays the next one
   await eventually(() => expect(rig.handled.length).toBeGreaterThan(5))
   await server.restart()
   await eventually(() => expect(rig.handled).toHaveLength(40))

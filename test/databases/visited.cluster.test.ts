@@ -51,7 +51,7 @@ async function startRace(cluster: CouchCluster) {
       const docs = Array.from({ length: TOGETHER }, (_, i) => JSON.stringify(order(`o${count + i}`)))
       for (const database of databases) {
         await database.bulk(docs)
-        for (const rig of rigs) rig.tell(database.name)
+        for (const rig of rigs) rig.report(database.name)
       }
     }
   }

@@ -51,18 +51,18 @@ test('a document named by an event is handled, and no visit stays open', async (
   const name = `${prefix}-db-a`
   const rig = startVisits(prefix, { by: proxy.url, lookAgainMs: HARDLY })
   const [a] = await make(rig, name)
-  rig.tell(name, 'created')
+  rig.report(name, 'created')
   await untilRest(rig)
   await a!.put(order('one'))
   const before = proxy.requests.filter(isOf(name)).length
-  rig.tell(name)
+  rig.report(name)
   await eventually(async () => expect(await stateOf(a!, 'one')).toBe('invoiced'))
   const visitsBefore = await untilRest(rig)
-  const asked = texts(proxy.requests.filter(isOf(name)).slice(before))
-  expect(asked.filter((text) => text.includes('_changes')).length).toBeLessThanOrEqual(2)
-  expect(asked.filter((text) => text.startsWith('PUT'))).toHaveLength(1) // the checkpoint
+  const requested = texts(proxy.requests.filter(isOf(name)).slice(before))
+  expect(requested.filter((text) => text.includes('_changes')).length).toBeLessThanOrEqual(2)
+  expect(requested.filter((text) => text.startsWith('PUT'))).toHaveLength(1) // the checkpoint
   const after = proxy.requests.filter(isOf(name)).length
-  rig.tell(name) // the event of the sidecar's own write
+  rig.report(name) // the event of the sidecar's own write
   await untilRest(rig, { visitsBefore })
   expect(texts(proxy.requests.filter(isOf(name)).slice(after))).toEqual([`GET /${name}/_changes`])
 })
@@ -86,7 +86,7 @@ test('on a cluster, a visit that finds nothing reads once more, because the copy
   await a!.put(order('one'))
   late = JSON.stringify({ results: [], last_seq, pending: 0 })
   const before = reads
-  rig.tell(name)
+  rig.report(name)
   await eventually(() => expect(reads).toBe(before + 1))
   late = undefined
   await eventually(async () => expect(await stateOf(a!, 'one')).toBe('invoiced'))
@@ -100,14 +100,14 @@ test('a visit does not end while a request is open', async () => {
   const rig = startVisits(prefix, { by: proxy.url, lookAgainMs: HARDLY })
   const [a] = await make(rig, name)
   await a!.put(order('first'))
-  rig.tell(name, 'created')
+  rig.report(name, 'created')
   await eventually(() => expect(rig.handled).toEqual(['first']))
   await a!.put(order('second'))
   proxy.next(
     (exchange) => sleep(2500).then(() => pass(exchange)),
     ({ path }) => path.startsWith(`/${name}/_changes`),
   )
-  rig.tell(name)
+  rig.report(name)
   await eventually(() => expect(rig.handled).toEqual(['first', 'second']))
   await eventually(() => expect(rig.visited()).toMatchObject({ open: 0, waiting: 0 }))
 })
@@ -134,8 +134,8 @@ test('idle databases get no requests and no writes', async () => {
   const before = proxy.requests.length
   const swept = () => proxy.requests.slice(before).filter(({ path }) => path.startsWith('/_dbs_info'))
   await eventually(() => expect(swept().length).toBeGreaterThan(2))
-  const asked = proxy.requests.slice(before)
-  expect(texts(asked.filter(({ path }) => names.some((name) => path.startsWith(`/${name}/`))))).toEqual([])
+  const requested = proxy.requests.slice(before)
+  expect(texts(requested.filter(({ path }) => names.some((name) => path.startsWith(`/${name}/`))))).toEqual([])
 })
 
 test('after a restart, unchanged databases cost one read each, and new documents are handled', async () => {
@@ -162,8 +162,10 @@ test('after a restart, unchanged databases cost one read each, and new documents
   await eventually(() => expect(second.handled).toEqual(['meanwhile']))
   await eventually(() => expect(second.visited()).toMatchObject({ databases: 5, open: 0, waiting: 0 }))
   for (const name of asTheyWere) {
-    const asked = texts(proxy.requests.filter(isOf(name)))
-    expect(asked.map((text) => text.replace(/%3A\w+$/, ''))).toEqual([`GET /${name}/_local/couchdb-sidecar%3Avisits`])
+    const requested = texts(proxy.requests.filter(isOf(name)))
+    expect(requested.map((text) => text.replace(/%3A\w+$/, ''))).toEqual([
+      `GET /${name}/_local/couchdb-sidecar%3Avisits`,
+    ])
   }
 })
 
@@ -176,7 +178,7 @@ thoroughTest(
     const [a] = await make(rig, name)
     await a!.put(order('later', dueIn(12)))
     await a!.put(order('much-later', dueIn(9000)))
-    rig.tell(name, 'created')
+    rig.report(name, 'created')
     await untilRest(rig)
     expect(rig.handled).toEqual([])
     await eventually(() => expect(rig.handled).toEqual(['later']))
@@ -197,7 +199,7 @@ test('a recreated database is read from its start, and a deleted database is for
   await nextSecond()
   await make(rig, name)
   await a!.put(order('second'))
-  rig.tell(name, 'created')
+  rig.report(name, 'created')
   await eventually(() => expect(rig.handled).toContain('second'))
   await deleteDb(name)
   await eventually(() => expect(rig.visited()).toMatchObject({ databases: 0, open: 0, waiting: 0 }))
@@ -232,17 +234,17 @@ test('a busy database does not starve the others, because pages of all databases
   const rig = startVisits(prefix, { by: proxy.url, lookAgainMs: HARDLY, reads: 1 })
   const [busy, quiet] = [`${prefix}-db-busy`, `${prefix}-db-quiet`]
   await make(rig, quiet)
-  rig.tell(quiet, 'created')
+  rig.report(quiet, 'created')
   await untilRest(rig)
   const [full] = await make(rig, busy)
   const padding = 'x'.repeat(20_000)
   const many = Array.from({ length: 1000 }, (_, i) => JSON.stringify(order(`order-${i}`, { padding })))
   for (let start = 0; start < 1000; start += 100) await full!.bulk(many.slice(start, start + 100))
-  rig.tell(busy, 'created')
+  rig.report(busy, 'created')
   const pages = () => proxy.requests.filter(({ path }) => path.startsWith(`/${busy}/_changes`)).length
   await eventually(() => expect(pages()).toBeGreaterThan(1))
   await rig.couch.db(quiet).put(order('quiet'))
-  rig.tell(quiet)
+  rig.report(quiet)
   await eventually(() => expect(rig.handled).toContain('quiet'))
   expect(rig.handled.length).toBeLessThan(900)
   await eventually(() => expect(rig.handled).toHaveLength(1001))
@@ -255,10 +257,10 @@ test('a document that is due later is handled after other visits and a restart',
   const [a] = await make(first, name)
   await a!.put(order('later', dueIn(12)))
   await a!.put(order('much-later', dueIn(9000)))
-  first.tell(name, 'created')
+  first.report(name, 'created')
   await untilRest(first)
   await a!.put(order('now'))
-  first.tell(name)
+  first.report(name)
   await eventually(() => expect(first.handled).toEqual(['now']))
   await untilRest(first)
   await first.stop()
@@ -266,7 +268,7 @@ test('a document that is due later is handled after other visits and a restart',
   const second = startVisits(prefix, { lookAgainMs: HARDLY })
   await eventually(() => expect(second.visited()).toMatchObject({ databases: 1, open: 0, waiting: 0 }))
   await a!.put(order('again'))
-  second.tell(name)
+  second.report(name)
   await eventually(() => expect(second.handled).toEqual(['again', 'later']))
   await eventually(() => expect(second.visited()).toMatchObject({ open: 0, waiting: 0 }))
   const place = await placeOf(second, a!)

@@ -108,10 +108,10 @@ test('error messages use the right article for a type', () => {
 })
 
 test('an anonymous user does not own a document without an owner', () => {
-  const nobody = { db: 'orders', name: null, roles: [] as [] }
+  const anonymous = { db: 'orders', name: null, roles: [] as [] }
   const closing = { ...order, state: 'closed' }
   for (const user of [null, undefined, '']) {
-    expect(refusal({ ...closing, user }, { ...order, user, _rev: '1-a' }, nobody)).toContain('closed (by its owner)')
+    expect(refusal({ ...closing, user }, { ...order, user, _rev: '1-a' }, anonymous)).toContain('closed (by its owner)')
   }
   expect(refusal({ ...closing, user: 'somebody' }, { ...order, user: 'somebody', _rev: '1-a' })).toBeUndefined()
 })

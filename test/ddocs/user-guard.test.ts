@@ -60,8 +60,8 @@ const changes: readonly [string, string, object, string][] = [
   ['forges no ready channel', 'photos', { state: 'ready' }, 'may be written in state'],
   ['closes its channel', 'photos', { state: 'closing', close: 'archive' }, 'fine'],
   ['closes what was refused', 'refused', { state: 'closing', close: 'delete' }, 'fine'],
-  ["closes nobody else's", 'channel:2', { state: 'closing', close: 'archive' }, 'closing (by its owner)'],
-  ["makes nobody else's its own", 'channel:2', { state: 'new', owner_role: 'owner-1' }, 'new (by its owner)'],
+  ['closes no channel of another user', 'channel:2', { state: 'closing', close: 'archive' }, 'closing (by its owner)'],
+  ['takes over no channel of another user', 'channel:2', { state: 'new', owner_role: 'owner-1' }, 'new (by its owner)'],
   ['deletes nothing', 'photos', { _deleted: true }, 'may be deleted by an admin only'],
   ['accepts an invitation', 'subscription:channel:2', { state: 'active' }, 'fine'],
   ['pauses what it was invited to, offline', 'subscription:channel:2', { state: 'paused' }, 'fine'],
@@ -84,7 +84,7 @@ test('a device may change its user’s fields, and no others', async () => {
 
 const made: readonly [string, Doc, string][] = [
   ['a channel', { _id: 'new', type: 'channel', state: 'new', name: 'x', owner: 'ann@example.com' }, 'fine'],
-  ['a channel without a name, which is told so later', { _id: 'new', type: 'channel', state: 'new' }, 'fine'],
+  ['a channel without a name, which is refused later', { _id: 'new', type: 'channel', state: 'new' }, 'fine'],
   ['no ready channel', { _id: 'new', type: 'channel', state: 'ready' }, 'begins in state new'],
   ['no channel of a role', { _id: 'new', ...theirs, state: 'new' }, 'owner_role: expected'],
   ['no device', { _id: 'device-9', type: 'device', state: 'active' }, '(none: only the sidecar makes them)'],

@@ -117,13 +117,13 @@ test('deletions in visited databases are handled', async () => {
   })
   const [db] = await make(rig, `${prefix}-db-a`)
   await db!.put(photo('a'))
-  rig.tell(db!.name, 'created')
+  rig.report(db!.name, 'created')
   const isAtRest = () => expect(rig.visited()).toMatchObject({ databases: 1, open: 0, waiting: 0 })
   await eventually(isAtRest)
   for (const id of ['a', 'b']) {
     if (id === 'b') await db!.put(photo(id))
     await discard(db!, id)
-    rig.tell(db!.name)
+    rig.report(db!.name)
     await eventually(() => expect(seen).toContain(`${db!.name} ${id}`))
     await eventually(isAtRest)
   }

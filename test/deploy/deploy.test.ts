@@ -123,8 +123,8 @@ test('the server’s engine selects the target, unless the option sets it', asyn
   const folder = ddocFolder({ 'app/filters/f.ts': 'export default () => { const yes = true; return yes }' })
 
   expect((await errorOf(deploy(couch, db.name, folder))).message).toContain('Transforming const')
-  const told = await deploy(couch, db.name, folder, { target: 'es2017' })
-  expect(told).toMatchObject({ engine: 'spidermonkey 1.8.5', target: 'es2017' })
+  const received = await deploy(couch, db.name, folder, { target: 'es2017' })
+  expect(received).toMatchObject({ engine: 'spidermonkey 1.8.5', target: 'es2017' })
 
   answers.set('/_node/_local/_versions', { javascript_engine: { name: 'spidermonkey', version: '102' } })
   expect(await deploy(couch, db.name, folder)).toMatchObject({ engine: 'spidermonkey 102', target: 'es2017' })

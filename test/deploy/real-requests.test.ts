@@ -14,8 +14,8 @@ function shapeOf(value: unknown): unknown {
 }
 
 /** The arguments of the function, which throws them. */
-async function reasonOf(asking: Promise<unknown>): Promise<unknown> {
-  const thrown: unknown = await asking.catch((error: unknown) => error)
+async function reasonOf(requesting: Promise<unknown>): Promise<unknown> {
+  const thrown: unknown = await requesting.catch((error: unknown) => error)
   if (!isCouchError(thrown)) throw new Error('it did not throw', { cause: thrown })
   const encoded = /%5B.*%5D/.exec(thrown.reason)?.[0] // Erlang changes quotes
   return JSON.parse(encoded ? decodeURIComponent(encoded) : thrown.reason)
@@ -33,15 +33,15 @@ test.each(['GET', 'POST'] as const)(
       filters: { f: 'function (doc, req) { throw ["error", "shape", encodeURIComponent(toJSON([doc, req]))] }' },
     })
     const query = { filter: 'app/f' }
-    const asking = couch.request({
+    const requesting = couch.request({
       method,
       db: db.name,
       path: '_changes',
       query,
       ...(method === 'POST' && { body: {} }),
     })
-    const [doc, req] = (await reasonOf(asking)) as [object, { headers: object; method: string; body: unknown }]
-    const { req: sample } = sampleRequests.find(({ how }) => how === `asked by a server admin (${method})`)!
+    const [doc, req] = (await reasonOf(requesting)) as [object, { headers: object; method: string; body: unknown }]
+    const { req: sample } = sampleRequests.find(({ how }) => how === `requested by a server admin (${method})`)!
     expect(Object.keys(doc)).toEqual(expect.arrayContaining(Object.keys(stored({ _id: 'sample' }))))
     expect(shapeOf({ ...req, headers: {} })).toEqual(shapeOf({ ...sample, headers: {} }))
     expect(req).toMatchObject({ method, body: sample.body })

@@ -60,13 +60,13 @@ test('a reduce that throws on its map’s rows, or on its own results, fails the
 })
 
 test.each([
-  ['return doc.owner.id === req.query.id', 'a document with nothing but an id, asked by a member (GET)'],
-  ['return doc.language && doc.nothing.length', 'a design document, asked by a member (GET)'],
-  ['return doc._deleted && doc.nothing.length', 'a deleted document, asked by a member (GET)'],
-  ['return req.userCtx.name.length > 1', 'a document with nothing but an id, asked by nobody (GET)'],
+  ['return doc.owner.id === req.query.id', 'a document with nothing but an id, requested by a member (GET)'],
+  ['return doc.language && doc.nothing.length', 'a design document, requested by a member (GET)'],
+  ['return doc._deleted && doc.nothing.length', 'a deleted document, requested by a member (GET)'],
+  ['return req.userCtx.name.length > 1', 'a document with nothing but an id, requested by an anonymous user (GET)'],
   [
     'return req.method === "POST" && req.body.ids.length',
-    'a document with nothing but an id, asked by a member (POST)',
+    'a document with nothing but an id, requested by a member (POST)',
   ],
   ['return doc._revisions.start > 0 && req.headers.Host && req.query.filter.length > 0', undefined],
   ['return req.secObj.admins.names.indexOf(req.userCtx.name) >= 0 && req.cookie.AuthSession', undefined],

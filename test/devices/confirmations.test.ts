@@ -18,8 +18,8 @@ let db: Database
 beforeEach(async () => {
   db = await freshDb('confirmations')
   const codes = [{ hash: hashCode(code), expires_at: '2099-01-01T00:00:00.000Z' }]
-  const asked = { type: 'device', state: 'confirming', owner: 'owner@example.com', device_code: '1234' }
-  await db.put({ _id: 'd', ...asked, confirmation: { codes } })
+  const requested = { type: 'device', state: 'confirming', owner: 'owner@example.com', device_code: '1234' }
+  await db.put({ _id: 'd', ...requested, confirmation: { codes } })
 })
 
 /** The page of one worker, which does not wait. */

@@ -23,10 +23,10 @@ test('docs/retention.md says for each type of the control database when it is de
   const rows = [...page.matchAll(/^\| `(\w+)` .*\|(.*)\|$/gm)].map(([, type, ends]) => [type!, ends!] as const)
   expect(new Set(rows.map(([type]) => type))).toEqual(new Set([...Object.keys(controlMachines), 'user_database']))
   for (const [type, machine] of Object.entries(controlMachines) as [string, Readonly<Record<string, State>>][]) {
-    const told = rows.find(([one]) => one === type)![1]
+    const received = rows.find(([one]) => one === type)![1]
     for (const [state, { timeout }] of Object.entries(machine)) {
       if (timeout && 'afterMs' in timeout && ['forgotten', 'over', 'due'].includes(timeout.next))
-        expect(told, type).toContain(`\`${state}\` ${inWords(timeout.afterMs)}`)
+        expect(received, type).toContain(`\`${state}\` ${inWords(timeout.afterMs)}`)
     }
   }
 })

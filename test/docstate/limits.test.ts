@@ -182,9 +182,9 @@ test('waiting runs start at their reserved times, in the order of arrival', asyn
 test('at a high rate, a worker reserves more starts than waiting runs, and later runs use them', async () => {
   const clock = createManualClock(0)
   const { signal } = new AbortController()
-  const asked: number[] = []
+  const requested: number[] = []
   const reserve = async (most: number) => {
-    asked.push(most)
+    requested.push(most)
     const first = clock.now()
     await clock.sleep(10, signal)
     return { first, apartMs: 0.1, count: most }
@@ -197,9 +197,9 @@ test('at a high rate, a worker reserves more starts than waiting runs, and later
     await clock.advance(1)
   }
   expect(begun).toBeGreaterThan(500)
-  expect(asked[0]).toBe(1)
-  expect(Math.max(...asked)).toBe(1000) // the starts of 100 ms, which is ten times the duration of a request
-  expect(asked.length).toBeLessThan(8)
+  expect(requested[0]).toBe(1)
+  expect(Math.max(...requested)).toBe(1000) // the starts of 100 ms, which is ten times the duration of a request
+  expect(requested.length).toBeLessThan(8)
 })
 
 test.each([

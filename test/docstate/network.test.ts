@@ -89,9 +89,9 @@ test('every document is handled once when a third of the requests fails', async 
   const { db, proxy, through } = await setUp()
   const ran: string[] = []
   await startRig(through, invoice(ran))
-  let asked = 0
+  let requested = 0
   proxy.plan((request) =>
-    isFeed(request) || asked++ % 3 !== 0 ? undefined : [cut, cutAfterUpstream, refuse(503)][asked % 3],
+    isFeed(request) || requested++ % 3 !== 0 ? undefined : [cut, cutAfterUpstream, refuse(503)][requested % 3],
   )
   for (let i = 0; i < COUNT; i++) await db.put({ _id: `o${i}`, type: 'order', state: 'paid' })
   await eventually(async () => {

@@ -16,17 +16,17 @@ function setUp(options: HandlerOptions = {}) {
   const lines: { level: number; msg: string; documents?: number; retry?: string }[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line) as never) })
   const ending = new AbortController()
-  const tell = createOutcomeLog({ database: 'shop', clock, log, signal: ending.signal })
+  const report = createOutcomeLog({ database: 'shop', clock, log, signal: ending.signal })
   const handler = { type: 'order', state: 'paid', mode: 'unsafe', options: { ...handlerDefaults, ...options } }
   const attemptOf = (_id: string) =>
     new Attempt(handler as unknown as Registration, { _id, _rev: '1-a', type: 'order', state: 'paid' }, 'token')
   /** Records one more failed attempt, as the engine does. */
   function fail(attempt: Attempt): void {
     attempt.doc = failed(attempt, away.failure, clock.now(), Math.random)
-    tell(attempt, away)
+    report(attempt, away)
     attempt.before = attempt.doc.docstate as typeof attempt.before
   }
-  return { clock, lines, tell, attemptOf, fail, ending }
+  return { clock, lines, report, attemptOf, fail, ending }
 }
 
 test('the default retries last longer than a one-day outage', async () => {
@@ -65,12 +65,12 @@ test('the same failure of 500 documents logs five lines and one summary', async 
 })
 
 test('the number of log lines is limited for different failures, too', async () => {
-  const { clock, lines, tell, attemptOf } = setUp()
+  const { clock, lines, report, attemptOf } = setUp()
   for (let i = 0; i < 500; i++) {
     const attempt = attemptOf(`o${i}`)
     const failure = { code: 'Error', reason: `of ${i}` }
     attempt.doc = failed(attempt, failure, clock.now(), Math.random)
-    tell(attempt, { kind: 'failed', failure, stack: undefined })
+    report(attempt, { kind: 'failed', failure, stack: undefined })
   }
   expect(lines).toHaveLength(105)
   await clock.advance(60_000)
@@ -86,14 +86,14 @@ test('the summary of failures is logged when the sidecar stops', async () => {
 })
 
 test('a handled document logs one info line, and a rejected document logs its retry command', () => {
-  const { lines, tell, attemptOf } = setUp()
+  const { lines, report, attemptOf } = setUp()
   const done = attemptOf('o')
   done.doc = { ...done.doc, state: 'invoiced' }
-  tell(done, { kind: 'next', doc: done.doc })
+  report(done, { kind: 'next', doc: done.doc })
   const rejected = attemptOf('p')
   const failure = { code: 'no_address', reason: 'the customer has none' }
   rejected.doc = errored(rejected, failure, 0)
-  tell(rejected, { kind: 'rejected', failure })
+  report(rejected, { kind: 'rejected', failure })
   expect(lines).toMatchObject([
     { level: 30, doc: 'o', type: 'order', state: 'paid', next: 'invoiced', msg: 'handled' },
     { level: 40, doc: 'p', code: 'no_address', retry: 'couchdb-sidecar retry shop p' },

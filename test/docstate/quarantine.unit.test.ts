@@ -6,13 +6,13 @@ const turn = () => new Promise((resolve) => setTimeout(resolve, 5))
 
 /** Records the names that enter, in order. */
 function watch(quarantine: Quarantine) {
-  const told: string[] = []
+  const reported: string[] = []
   return {
-    told,
+    reported,
     enter: async (name: string, timesLost: number) => {
       const waits = quarantine.enter(timesLost)
       if (waits) await waits
-      told.push(name)
+      reported.push(name)
     },
     leave: (timesLost: number) => quarantine.leave(timesLost),
   }
@@ -24,7 +24,7 @@ test('any number of documents that were never lost enter at once', () => {
 })
 
 test('a document lost twice waits for all running documents, and all other documents wait for it', async () => {
-  const { enter, leave, told } = watch(new Quarantine(systemClock))
+  const { enter, leave, reported } = watch(new Quarantine(systemClock))
   await enter('a', 0)
   await enter('b', 1)
   void enter('suspect', 2)
@@ -32,28 +32,28 @@ test('a document lost twice waits for all running documents, and all other docum
   await turn()
   leave(0)
   await turn()
-  expect(told).toEqual(['a', 'b'])
+  expect(reported).toEqual(['a', 'b'])
   leave(1)
   await turn()
-  expect(told).toEqual(['a', 'b', 'suspect'])
+  expect(reported).toEqual(['a', 'b', 'suspect'])
   void enter('d', 1)
   leave(2)
   await turn()
-  expect(told).toEqual(['a', 'b', 'suspect', 'c', 'd'])
+  expect(reported).toEqual(['a', 'b', 'suspect', 'c', 'd'])
 })
 
 test('the wait for an endless handler or for a suspect has a limit', async () => {
-  const { enter, leave, told } = watch(new Quarantine(systemClock, 50))
+  const { enter, leave, reported } = watch(new Quarantine(systemClock, 50))
   await enter('endless', 0)
   await enter('suspect', 2)
   await enter('a', 0)
-  expect(told).toEqual(['endless', 'suspect', 'a'])
+  expect(reported).toEqual(['endless', 'suspect', 'a'])
   leave(2)
   leave(0)
   await enter('another suspect', 2)
   leave(2)
   await enter('b', 0)
-  expect(told.slice(3)).toEqual(['another suspect', 'b'])
+  expect(reported.slice(3)).toEqual(['another suspect', 'b'])
 })
 
 test('suspects run one at a time', async () => {

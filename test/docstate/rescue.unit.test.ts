@@ -40,7 +40,7 @@ async function recover({ stored = 'stored', docstate, begun = true, options }: L
     ...{ clock: systemClock, random: Math.random, telemetry, log },
   })(attempt)
   return {
-    told: lines.map(({ msg, worker }) => `${worker}: ${msg}`),
+    received: lines.map(({ msg, worker }) => `${worker}: ${msg}`),
     written,
     counts: telemetry.counts.of(registration),
   }
@@ -56,17 +56,21 @@ test.each<[string, Lost, object]>([
   ['the next attempt is isolated', { docstate: { lost: 1, attempts: 1 } }, { docstate: { lost: 2, attempts: 2 } }],
   ['too many of its workers were lost', { docstate: { lost: 2, attempts: 2 } }, { state: 'error' }],
   ['no attempts are left', { options: { attempts: 1 } }, { state: 'error', error: { code: 'lost' } }],
-])('the rescue of a started entry logs its decision: %s (%o)', async (told, lost, written) => {
+])('the rescue of a started entry logs its decision: %s (%o)', async (received, lost, written) => {
   const recovered = await recover(lost)
-  expect(recovered.told).toEqual([expect.stringContaining(told)])
+  expect(recovered.received).toEqual([expect.stringContaining(received)])
   expect(recovered.written).toMatchObject(written)
 })
 
 test.each(['park', 'retry'] as const)(
   'an entry that had not started is released without a failed attempt (%s)',
   async (onLost) => {
-    const { told, written, counts } = await recover({ begun: false, docstate: { entry: '1-a' }, options: { onLost } })
-    expect(told).toEqual([expect.stringContaining('released')])
+    const { received, written, counts } = await recover({
+      begun: false,
+      docstate: { entry: '1-a' },
+      options: { onLost },
+    })
+    expect(received).toEqual([expect.stringContaining('released')])
     expect(written).toMatchObject({ state: 'paid' })
     expect(written?.docstate).toEqual({ state: 'paid', entry: '1-a' })
     expect(counts.written).toEqual({ saved: 0, retry: 0, error: 0, parked: 0 })
@@ -74,5 +78,5 @@ test.each(['park', 'retry'] as const)(
 )
 
 test('a rescue that another worker wrote first logs nothing', async () => {
-  for (const begun of [true, false]) expect((await recover({ stored: 'lost', begun })).told).toEqual([])
+  for (const begun of [true, false]) expect((await recover({ stored: 'lost', begun })).received).toEqual([])
 })

@@ -17,12 +17,12 @@ interface Line {
 function createLog() {
   const lines: Line[] = []
   const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as Line) })
-  return { log, told: () => lines.filter(({ would }) => would !== undefined) }
+  return { log, received: () => lines.filter(({ would }) => would !== undefined) }
 }
 
 test('the effects of a shadow handler are only logged, and the handler can read its own writes', async () => {
   const db = await freshDb('shadows')
-  const { log, told } = createLog()
+  const { log, received } = createLog()
   const counts = new Counters()
   let found: unknown
   let isShadow: boolean | undefined
@@ -36,8 +36,8 @@ test('the effects of a shadow handler are only logged, and the handler can read 
   }
   await startRig(db, (control) => control.unsafe('order', 'paid', work, { shadow: true }), { log, counts })
   const _rev = await db.put({ _id: 'o', type: 'order', state: 'paid' })
-  await eventually(() => expect(told()).toHaveLength(1))
-  expect(told()[0]).toMatchObject({ doc: 'o', would: { next: 'invoiced', saves: 1, puts: 1, mails: 1 } })
+  await eventually(() => expect(received()).toHaveLength(1))
+  expect(received()[0]).toMatchObject({ doc: 'o', would: { next: 'invoiced', saves: 1, puts: 1, mails: 1 } })
   expect(found).toMatchObject({ type: 'receipt', _rev: expect.stringMatching(/^1-/) as string })
   expect(isShadow).toBe(true)
   expect(await db.get('o')).toEqual({ _id: 'o', _rev, type: 'order', state: 'paid' })
@@ -54,7 +54,7 @@ test('a shadow handler runs once for each entry, also beside another handler and
     return Promise.reject(new Error('not ready'))
   }
   let tries = 0
-  const { log, told } = createLog()
+  const { log, received } = createLog()
   await startRig(
     db,
     (control) => {
@@ -76,7 +76,7 @@ test('a shadow handler runs once for each entry, also beside another handler and
   await db.put({ _id: 'o', type: 'order', state: 'new' })
   await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
   await eventually(() => expect(tried).toEqual(['o paid', 'o invoiced']))
-  await eventually(() => expect(told()[0]).toMatchObject({ would: { next: null }, reason: 'not ready' }))
+  await eventually(() => expect(received()[0]).toMatchObject({ would: { next: null }, reason: 'not ready' }))
   expect(await db.get('o')).not.toHaveProperty('docstate')
 })
 

@@ -15,12 +15,12 @@ import { startRig, stateOf } from './rig.ts'
 /** Subscribes to all events and records each name and event in order. */
 function listenToAll() {
   const events = createEvents({ log: pino({ level: 'silent' }) })
-  const told: (readonly [string, Record<string, unknown>])[] = []
+  const received: (readonly [string, Record<string, unknown>])[] = []
   for (const name of Object.keys(EVENTS) as (keyof EventMap)[]) {
-    events.subscribe(name, ({ event }) => void told.push([name, event as never]))
+    events.subscribe(name, ({ event }) => void received.push([name, event as never]))
   }
-  const named = (name: string) => told.flatMap(([told, event]) => (told === name ? [event] : []))
-  return { events, told, named }
+  const named = (name: string) => received.flatMap(([received, event]) => (received === name ? [event] : []))
+  return { events, received, named }
 }
 
 const invoice = (control: Control) =>
@@ -30,13 +30,13 @@ const paid = { type: 'order', state: 'paid' }
 
 test('an unsafe handler publishes the events of its claim, start, end and save with all fields', async () => {
   const db = await freshDb('life')
-  const { events, told } = listenToAll()
+  const { events, received } = listenToAll()
   await startRig(db, invoice, { events })
   await db.put({ ...paid, _id: 'o' })
-  await eventually(() => expect(told.map(([name]) => name)).toContain('entry:ended'))
+  await eventually(() => expect(received.map(([name]) => name)).toContain('entry:ended'))
   const of = { database: db.name, id: 'o', ...paid }
   const [rev, key, ms] = [(await db.get('o'))._rev, expect.any(String) as string, expect.any(Number) as number]
-  expect(told).toEqual([
+  expect(received).toEqual([
     ['feed:connected', { database: db.name }],
     ['claim:won', of],
     ['handler:started', { ...of, key }],
@@ -115,15 +115,15 @@ test('ctx.save publishes document:saved, and a merge publishes conflict:resolved
 test('a broken feed publishes feed:broken and then feed:connected', async () => {
   const db = await freshDb('life')
   const proxy = await startFaultyProxy()
-  const { events, told } = listenToAll()
+  const { events, received } = listenToAll()
   await startRig(createTestCouch({ url: proxy.url }).db(db.name), invoice, { events })
-  await eventually(() => expect(told).toHaveLength(1))
+  await eventually(() => expect(received).toHaveLength(1))
   proxy.next(refuse(503), ({ path }) => path.endsWith('/_changes'))
   proxy.dropConnections()
   const refused = { database: db.name, code: 'overloaded', retry_in_ms: expect.any(Number) as number }
   await eventually(() => {
-    const broken = told.filter(([name]) => name === 'feed:broken') // from the refusal, and from the drop unless no request was open
+    const broken = received.filter(([name]) => name === 'feed:broken') // from the refusal, and from the drop unless no request was open
     expect(broken.map(([, event]) => event)).toContainEqual(expect.objectContaining(refused))
-    expect(told.at(-1)![0]).toBe('feed:connected')
+    expect(received.at(-1)![0]).toBe('feed:connected')
   })
 })

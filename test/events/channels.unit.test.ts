@@ -6,11 +6,11 @@ const start = (write = vi.fn()) => ({ write, events: createEvents({ log: pino({ 
 
 /** A subscriber that records its messages. */
 function listener() {
-  const told: Message[] = []
+  const received: Message[] = []
   return {
-    told,
-    events: () => told.map(({ event }) => event),
-    subscriber: (message: Message) => void told.push(message),
+    received,
+    events: () => received.map(({ event }) => event),
+    subscriber: (message: Message) => void received.push(message),
   }
 }
 
@@ -28,26 +28,26 @@ test('the first subscriber creates a channel, and the last one removes it', () =
 
 test('a message contains the event, the ref of the subscription, and the channel', () => {
   const { events } = start()
-  const { told, subscriber } = listener()
+  const { received, subscriber } = listener()
   const [a, b] = [events.subscribe('a', subscriber), events.subscribe('b', subscriber)]
   events.channel('b')?.publish({ n: 1 })
   events.channel('a')?.publish({ n: 2 })
-  expect(told).toEqual([
+  expect(received).toEqual([
     { event: { n: 1 }, ref: b, channel: 'b' },
     { event: { n: 2 }, ref: a, channel: 'a' },
   ])
-  expect(told[0]!.ref).toBe(b)
+  expect(received[0]!.ref).toBe(b)
 })
 
 test('one function can subscribe twice, and each subscription ends separately', () => {
   const { events } = start()
-  const { told, subscriber } = listener()
+  const { received, subscriber } = listener()
   const [first, second] = [events.subscribe('a', subscriber), events.subscribe('a', subscriber)]
   events.channel('a')?.publish(1)
-  expect(told.map(({ ref }) => ref)).toEqual([first, second])
+  expect(received.map(({ ref }) => ref)).toEqual([first, second])
   events.unsubscribe(first)
   events.channel('a')?.publish(2)
-  expect(told.slice(2)).toEqual([{ event: 2, ref: second, channel: 'a' }])
+  expect(received.slice(2)).toEqual([{ event: 2, ref: second, channel: 'a' }])
 })
 
 test('without a subscriber, the event is not created', () => {
@@ -63,13 +63,13 @@ test.each([['a text'], [Symbol('a symbol')], [{ an: 'object' }], [undefined], [N
   'a channel can have the name %o',
   (name: unknown) => {
     const { events, write } = start()
-    const { subscriber, events: told } = listener()
+    const { subscriber, events: received } = listener()
     events.subscribe(name, subscriber)
     events.subscribe(name, () => {
       throw new Error('mine')
     })
     events.channel(name)?.publish('x')
-    expect(told()).toEqual(['x'])
+    expect(received()).toEqual(['x'])
     expect(write).toHaveBeenCalledOnce()
   },
 )
@@ -100,16 +100,16 @@ test('a subscriber that throws or rejects is logged, without effect on others or
 
 test('the publisher does not wait for a slow subscriber', () => {
   const { events } = start()
-  const { events: told, subscriber } = listener()
+  const { events: received, subscriber } = listener()
   events.subscribe('a', () => new Promise(() => {}))
   events.subscribe('a', subscriber)
   events.channel('a')?.publish(1)
-  expect(told()).toEqual([1])
+  expect(received()).toEqual([1])
 })
 
 test('a subscription ends with its signal, and does not begin with an aborted one', () => {
   const { events } = start()
-  const { events: told, subscriber } = listener()
+  const { events: received, subscriber } = listener()
   const leaving = new AbortController()
   events.subscribe('a', subscriber, { signal: leaving.signal })
   events.channel('a')?.publish(1)
@@ -117,7 +117,7 @@ test('a subscription ends with its signal, and does not begin with an aborted on
   expect(events.channel('a')).toBeUndefined()
   events.unsubscribe(events.subscribe('a', subscriber, { signal: leaving.signal }))
   expect(events.channel('a')).toBeUndefined()
-  expect(told()).toEqual([1])
+  expect(received()).toEqual([1])
 })
 
 test('an ended subscription leaves no listener at the signal', () => {
@@ -134,7 +134,7 @@ test('during a message, a leaving subscriber does not get it, and a new one gets
   const leaving = listener()
   events.subscribe('a', () => {
     events.unsubscribe(ref)
-    if (late.told.length === 0) events.subscribe('a', late.subscriber)
+    if (late.received.length === 0) events.subscribe('a', late.subscriber)
   })
   const ref = events.subscribe('a', leaving.subscriber)
   events.channel('a')?.publish(1)

@@ -104,8 +104,8 @@ test('a real Prometheus scrapes a sidecar: every expression has a result, and an
   })
   const all = ROWS.flatMap(([, panels]) => panels.flatMap(({ queries }) => queries))
   for (const { expr } of all) {
-    const asked = expr.replaceAll('$__rate_interval', '1m').replaceAll('$database', '.*')
-    await eventually(async () => expect(await query(asked), asked).not.toEqual([]))
+    const requested = expr.replaceAll('$__rate_interval', '1m').replaceAll('$database', '.*')
+    await eventually(async () => expect(await query(requested), requested).not.toEqual([]))
   }
   for (const { expr } of (await readRules()).groups.flatMap(({ rules }) => rules)) await query(expr)
 })

@@ -11,11 +11,11 @@ import { createTestAuthenticate } from './test-authenticate.ts'
 const basic = (user: string, password: string) => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
 
 const clock = createManualClock()
-let asked: number
+let requests: number
 
 function createApp(url = couchUrl(), options: Partial<AdminOnlyOptions> = {}) {
-  asked = 0
-  const authenticate = createTestAuthenticate({ url, clock, onAsked: () => void asked++ })
+  requests = 0
+  const authenticate = createTestAuthenticate({ url, clock, onRequest: () => void requests++ })
   const route = new Hono()
   route.get('/secret', adminOnly({ authenticate, ...options }), (c) => c.text('for admins'))
   return createHttp({ routes: [route], log: pino({ level: 'silent' }) })
@@ -100,12 +100,12 @@ describe('an admin-only route', () => {
   it('asks CouchDB only once within seconds for each caller', async () => {
     await app.request('/secret', { headers: admin })
     await app.request('/secret', { headers: admin })
-    expect(asked).toBe(1)
+    expect(requests).toBe(1)
     expect((await app.request('/secret')).status).toBe(401)
-    expect(asked).toBe(2)
+    expect(requests).toBe(2)
     await clock.advance(5_000)
     await app.request('/secret', { headers: admin })
-    expect(asked).toBe(3)
+    expect(requests).toBe(3)
   })
 
   it('asks CouchDB once for hundreds of concurrent requests', async () => {
@@ -113,7 +113,7 @@ describe('an admin-only route', () => {
       Array.from({ length: 300 }, async () => app.request('/secret', { headers: admin })),
     )
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
-    expect(asked).toBe(1)
+    expect(requests).toBe(1)
   })
 
   it('accepts waiting requests after the first one was aborted', async () => {
@@ -121,7 +121,7 @@ describe('an admin-only route', () => {
     const first = app.request('/secret', { headers: admin, signal: leaving.signal })
     const second = app.request('/secret', { headers: admin })
     leaving.abort()
-    expect([(await second).status, asked]).toEqual([200, 1])
+    expect([(await second).status, requests]).toEqual([200, 1])
     await first
   })
 
@@ -131,7 +131,7 @@ describe('an admin-only route', () => {
     expect(response.status).toBe(503)
     expect(await response.json()).toMatchObject({ error: 'service_unavailable' })
     await away.request('/secret', { headers: admin })
-    expect(asked).toBe(2)
+    expect(requests).toBe(2)
   })
 
   it('refuses requests if the server is no CouchDB', async () => {

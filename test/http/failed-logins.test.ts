@@ -14,8 +14,8 @@ const MINUTE_MS = 60_000
 
 function start(url = couchUrl()) {
   const clock = createManualClock()
-  const asked = { count: 0 }
-  const authenticate = createTestAuthenticate({ url, clock, onAsked: () => void (asked.count += 1) })
+  const requests = { count: 0 }
+  const authenticate = createTestAuthenticate({ url, clock, onRequest: () => void (requests.count += 1) })
   const route = new Hono()
   route.get('/secret', adminOnly({ authenticate, roles: ['_admin', 'editor'] }), (c) => c.text('ok'))
   const app = createHttp({ routes: [route], log: pino({ level: 'silent' }) })
@@ -23,7 +23,7 @@ function start(url = couchUrl()) {
     const response = await app.request('/secret', { headers: { authorization, 'x-test-client': client, ...more } })
     return response.status === 429 ? `429 for ${response.headers.get('retry-after')} s` : response.status
   }
-  return { clock, asked, ask }
+  return { clock, requests, ask }
 }
 
 async function editor() {
@@ -32,11 +32,11 @@ async function editor() {
 }
 
 test('a name can fail three times within five minutes, from all addresses together', async () => {
-  const { clock, asked, ask } = start()
+  const { clock, requests, ask } = start()
   const { name } = await editor()
   for (let i = 0; i < 3; i++) expect(await ask(basic(name, `wrong ${i}`), `192.0.2.${i}`)).toBe(401)
   expect(await ask(basic(name, 'wrong 4'), '192.0.2.4')).toBe('429 for 300 s')
-  expect(asked.count).toBe(3)
+  expect(requests.count).toBe(3)
   await clock.advance(4 * MINUTE_MS)
   expect(await ask(basic(name, 'wrong 5'), '192.0.2.5')).toBe('429 for 60 s')
   await clock.advance(MINUTE_MS)
@@ -53,11 +53,11 @@ test('a client can fail ten times within five minutes with any names, without ef
 })
 
 test('concurrent wrong passwords have the same limit as consecutive ones', async () => {
-  const { asked, ask } = start()
+  const { requests, ask } = start()
   const { name } = await editor()
   const all = Array.from({ length: 50 }, (_, i) => ask(basic(name, `wrong ${i}`), `192.0.2.${i}`))
   expect((await Promise.all(all)).filter((status) => status === 401)).toHaveLength(3)
-  expect(asked.count).toBe(3)
+  expect(requests.count).toBe(3)
 })
 
 test('many concurrent correct logins do not count as guesses', async () => {
@@ -67,29 +67,29 @@ test('many concurrent correct logins do not count as guesses', async () => {
 })
 
 test('a thousand invented logins do not evict the cached login of a user', async () => {
-  const { asked, ask } = start()
+  const { requests, ask } = start()
   const { right } = await editor()
   expect(await ask(right)).toBe(200)
   const invented = Array.from({ length: 1100 }, (_, i) =>
     ask('', `192.0.2.${i % 200}`, { cookie: `AuthSession=no-${i}` }),
   )
   expect(new Set(await Promise.all(invented))).not.toContain(200)
-  const before = asked.count
+  const before = requests.count
   expect(before).toBe(1101)
   expect(await ask(right)).toBe(200)
-  expect(asked.count).toBe(before)
+  expect(requests.count).toBe(before)
 })
 
 // CouchDB's own clock is real: in a test at most four logins of one name may fail.
 test('repeated logins with one old password count as one guess in five minutes', async () => {
-  const { clock, asked, ask } = start()
+  const { clock, requests, ask } = start()
   const { name, right } = await editor()
   for (let minute = 0; minute < 20; minute++) {
     expect(await ask(basic(name, 'old'))).toBe(401)
     if (minute % 10 === 9) expect(await ask(right)).toBe(200)
     await clock.advance(MINUTE_MS)
   }
-  expect(asked.count).toBe(20 / 5 + 2)
+  expect(requests.count).toBe(20 / 5 + 2)
 })
 
 test('a correct login still works while others guess for its name or from its address', async () => {
@@ -107,7 +107,7 @@ test('a correct login still works while others guess for its name or from its ad
 
 test('a login that is no longer correct loses this exception', async () => {
   needs('node endpoints')
-  const { clock, asked, ask } = start()
+  const { clock, requests, ask } = start()
   const admin = await createServerAdmin()
   const { name, authorization: right } = admin
   expect(await ask(right)).toBe(200)
@@ -117,7 +117,7 @@ test('a login that is no longer correct loses this exception', async () => {
   expect(await ask(right)).toBe(401)
   await clock.advance(5 * MINUTE_MS - 1)
   expect(await ask(right)).toBe(401)
-  expect(asked.count).toBe(5)
+  expect(requests.count).toBe(5)
 })
 
 test('the sidecar’s own login is compared locally and never sent to CouchDB, with any header format', async () => {
@@ -142,13 +142,13 @@ test('the sidecar’s own login is compared locally and never sent to CouchDB, w
     for (let i = 0; i < 2; i++) expect(await ask(header, `192.0.2.${i}`)).not.toBe(200)
   }
   expect(await loginStatus(admin.authorization)).toBe(200)
-  const { ask, asked, clock } = start(admin.url)
+  const { ask, requests, clock } = start(admin.url)
   for (let i = 0; i < 10; i++) expect(await ask(basic(admin.name, `wrong ${i}`))).toBe(401)
   expect(await ask(admin.authorization), 'guesses of one client have an end').toBe('429 for 300 s')
   expect(await ask(admin.authorization, '192.0.2.2')).toBe(200)
   await clock.advance(5 * MINUTE_MS)
   expect(await ask(admin.authorization)).toBe(200)
-  expect(asked.count).toBe(12)
+  expect(requests.count).toBe(12)
   expect(await loginStatus(admin.authorization)).toBe(200)
 })
 

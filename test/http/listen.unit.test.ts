@@ -122,7 +122,7 @@ it('cuts an endless answer on close', async () => {
 it('completes an answer in progress on close', async () => {
   const route = new Hono()
   let answer = () => {}
-  const asked = new Promise<void>((seen) => {
+  const requested = new Promise<void>((seen) => {
     route.get('/slow', async (c) => {
       seen()
       await new Promise<void>((resolve) => (answer = resolve))
@@ -130,19 +130,19 @@ it('completes an answer in progress on close', async () => {
     })
   })
   const listening = await serveApp(createHttp({ routes: [route], log }))
-  const asking = fetch(`${listening.url}/slow`)
-  await asked
+  const requesting = fetch(`${listening.url}/slow`)
+  await requested
   const closing = listening.close()
   answer()
-  expect(await (await asking).text()).toBe('done')
+  expect(await (await requesting).text()).toBe('done')
   await closing
 })
 
 it('answers a request that arrived before the application was ready', async () => {
   const listening = await listen({ host: '127.0.0.1', port: 0 })
   onTestFinished(() => listening.close())
-  const asking = fetch(`${listening.url}/hello`)
+  const requesting = fetch(`${listening.url}/hello`)
   await new Promise((resolve) => setTimeout(resolve, 50))
   listening.serve(createApp())
-  expect(await (await asking).text()).toBe('hello')
+  expect(await (await requesting).text()).toBe('hello')
 })

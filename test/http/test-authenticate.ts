@@ -10,16 +10,16 @@ export interface TestAuthenticateOptions {
   /** The server to use in place of CouchDB. */
   readonly whoIs?: WhoIs
   /** Called for each request to CouchDB. */
-  readonly onAsked?: () => void
+  readonly onRequest?: () => void
 }
 
 /** A header of the test identifies the client. */
 export function createTestAuthenticate(options: TestAuthenticateOptions = {}): Authenticate {
-  const { url = couchUrl(), clock = systemClock, onAsked } = options
+  const { url = couchUrl(), clock = systemClock, onRequest } = options
   const sessions = createSessions({ url })
   onTestFinished(() => sessions.close())
   const whoIs: WhoIs = (...question) => {
-    onAsked?.()
+    onRequest?.()
     return (options.whoIs ?? sessions.whoIs)(...question)
   }
   const clientOf: Parameters<typeof createAuthenticate>[0]['clientOf'] = (c) =>

@@ -75,9 +75,9 @@ test.each([
 ])('the health check %s', async (_, status, exitCode) => {
   const [, command] = /CMD (\[.*\])$/.exec(textsOf(final, 'HEALTHCHECK')[0]!)!
   const [, ...args] = JSON.parse(command!) as string[]
-  const asked: (string | undefined)[] = []
+  const requested: (string | undefined)[] = []
   const server = createServer((request, response) => {
-    asked.push(request.url)
+    requested.push(request.url)
     response.writeHead(status!).end()
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -89,5 +89,5 @@ test.each([
     execFile(process.execPath, args, { env }).on('exit', resolve)
   })
   if (status !== undefined) await close()
-  expect({ code, asked }).toEqual({ code: exitCode, asked: status === undefined ? [] : ['/_live'] })
+  expect({ code, requested }).toEqual({ code: exitCode, requested: status === undefined ? [] : ['/_live'] })
 })

@@ -43,9 +43,9 @@ test('a client that polls every two seconds always gets the status, even over it
     expect((await rig.status(device._id, secret)).status).toBe(200)
     await clock.advance(2000)
   }
-  let asked = 0
-  while ((await rig.status(device._id, newSecret())).status === 404) asked++
-  expect(asked).toBe(60)
+  let requested = 0
+  while ((await rig.status(device._id, newSecret())).status === 404) requested++
+  expect(requested).toBe(60)
 })
 
 test('all addresses together have twenty times the limit of one', async () => {

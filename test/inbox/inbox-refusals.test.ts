@@ -43,7 +43,7 @@ describe('reading is refused', () => {
 
   it('the inbox answers as an empty database, before and after a document arrives', async () => {
     const rig = await startInbox()
-    const asked = async () => [
+    const requested = async () => [
       only(await rig.send('')),
       only(await rig.send('/')),
       only(await rig.send('', { method: 'HEAD' })),
@@ -53,12 +53,12 @@ describe('reading is refused', () => {
       only(await rig.send('/_local/x', { method: 'PUT', body: '{"a":1}' })),
       only(await rig.post({}, '/_ensure_full_commit')),
     ]
-    const before = await asked()
+    const before = await requested()
     expect(before.map(({ status }) => status)).toEqual([200, 200, 200, 412, 200, 404, 201, 201])
     expect(before[0]!.body).toMatchObject({ db_name: 'inbox', doc_count: 0, update_seq: '0' })
     expect(before[4]!.body).toEqual({ d: { missing: ['1-a'] } })
     await rig.post({ ...newDevice(newSecret()), _id: 'd' })
-    expect(await asked()).toEqual(before)
+    expect(await requested()).toEqual(before)
     expect(await rig.documents()).toHaveLength(1)
   })
 })

@@ -43,12 +43,12 @@ test('a preflight for the inbox’s methods is answered, and does not count', as
   const rig = await startInbox({ perMinute: 1 })
   const headers = { origin: 'https://app.example', 'access-control-request-method': 'PUT' }
   for (let count = 0; count < 50; count++) {
-    const { status, headers: told } = await rig.send('/d', { method: 'OPTIONS', headers })
+    const { status, headers: received } = await rig.send('/d', { method: 'OPTIONS', headers })
     expect(status).toBe(204)
-    expect(told.get('access-control-allow-origin')).toBe('https://app.example')
-    expect(told.get('access-control-allow-credentials')).toBe('true')
-    expect(told.get('access-control-allow-methods')).toBe('GET,HEAD,POST,PUT')
-    expect(told.get('access-control-allow-headers')).toBe('Accept,Authorization,Content-Type')
+    expect(received.get('access-control-allow-origin')).toBe('https://app.example')
+    expect(received.get('access-control-allow-credentials')).toBe('true')
+    expect(received.get('access-control-allow-methods')).toBe('GET,HEAD,POST,PUT')
+    expect(received.get('access-control-allow-headers')).toBe('Accept,Authorization,Content-Type')
   }
   expect((await rig.post({})).status).toBe(403)
 })

@@ -88,9 +88,9 @@ describe('a device sent to the inbox', () => {
       status: 201,
       body: { ok: true, id: device._id, rev: expect.stringMatching(/^2-/) as string },
     })
-    const asked = await rig.stored(device)
-    expect(asked).toMatchObject({ ...answered, state: 'new', name: 'phone', inbox: { rev: again.body.rev } })
-    expect(asked).not.toHaveProperty('docstate')
+    const requested = await rig.stored(device)
+    expect(requested).toMatchObject({ ...answered, state: 'new', name: 'phone', inbox: { rev: again.body.rev } })
+    expect(requested).not.toHaveProperty('docstate')
 
     await answerDevice(rig, device, { state: 'error', error: { code: 'too_many_mails', reason: 'r', at: 't' } })
     expect(only(await rig.post(asks))).toEqual(only(again))

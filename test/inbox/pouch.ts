@@ -11,7 +11,7 @@ export interface Replicated {
 }
 
 export interface Replication extends Promise<Replicated> {
-  on(event: string, listener: (told: never) => void): Replication
+  on(event: string, listener: (received: never) => void): Replication
   cancel(): void
 }
 

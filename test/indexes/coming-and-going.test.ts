@@ -19,7 +19,7 @@ test('two workers share the databases, and one of them builds each index', async
   const workers = [0, 1].map((rest) => startIndexes({ url: server().url, partition: half(rest) }))
   const names: string[] = []
   for (let i = 0; i < 8; i++) names.push((await fill(workers[0]!.couch, 3, { one: map }, prefix)).name)
-  for (const name of names) for (const { tell } of workers) tell(name)
+  for (const name of names) for (const { report } of workers) report(name)
   await eventually(() => {
     for (const name of names) expect(workers.flatMap(({ fresh }) => fresh(name))).toEqual([true])
   })
@@ -51,7 +51,7 @@ test('remaining workers take over at once from a leaving worker', async () => {
   await eventually(() => expect([one.partition.workers(), other.partition.workers()]).toEqual([2, 2]))
   const names: string[] = []
   for (let i = 0; i < 8; i++) names.push((await fill(one.couch, 3, { one: map }, prefix)).name)
-  for (const name of names) for (const { tell } of workers) tell(name)
+  for (const name of names) for (const { report } of workers) report(name)
   await eventually(() =>
     expect(names.flatMap((name) => [...one.fresh(name), ...other.fresh(name)])).toEqual(names.map(() => true)),
   )
@@ -61,9 +61,9 @@ test('remaining workers take over at once from a leaving worker', async () => {
 })
 
 test('an index continues to its end after CouchDB is killed during its build', async () => {
-  const { couch, fill, tell, rows, fresh } = start()
+  const { couch, fill, report, rows, fresh } = start()
   const db = await fill(100, { slow: slowMap(20) })
-  tell(db.name)
+  report(db.name)
   await eventually(() => expect(rows(db.name)).toMatchObject([{ building: true }]))
   await server().restart()
   const quiet = createTestCouch({ url: server().url })
@@ -73,9 +73,9 @@ test('an index continues to its end after CouchDB is killed during its build', a
 })
 
 test('the indexer stops at once, and CouchDB continues its build', async () => {
-  const { couch, fill, tell, rows, indexes, stop } = start()
+  const { couch, fill, report, rows, indexes, stop } = start()
   const db = await fill(200, { slow: slowMap(20) })
-  tell(db.name)
+  report(db.name)
   const tasks = async () => (await readIndexerTasks(couch)).filter(({ database }) => database === db.name)
   await eventually(async () => expect((await tasks()).length).toBeGreaterThan(0))
   expect(rows(db.name)).toMatchObject([{ building: true }])

@@ -38,12 +38,12 @@ test('full-text indexes are built one by one where the server has them, and thei
   await putDdoc(couch, db.name, 'off', { autoupdate: { indexes: false }, indexes: { four: index } })
   await write(couch, db.name, 3)
   seq = 5
-  const { tell, rows, fresh, indexes } = startIndexes({
+  const { report, rows, fresh, indexes } = startIndexes({
     url: server.url,
     by: proxy.url,
     partition: onlyBeginningWith('text'),
   })
-  tell(db.name)
+  report(db.name)
   await eventually(() => expect(fresh(db.name)).toEqual([true, true, true]))
   expect(
     rows(db.name)
@@ -66,30 +66,30 @@ test('the indexer detects lost full text and a node that joins a cluster, also d
     return path.includes('_search') ? search : undefined
   })
   const partition = onlyBeginningWith('lost')
-  const { tell, rows, fresh, couch, indexes } = startIndexes({ url: server.url, by: proxy.url, partition })
+  const { report, rows, fresh, couch, indexes } = startIndexes({ url: server.url, by: proxy.url, partition })
   const db = await fill(couch, 0, {}, 'lost')
   await putDdoc(couch, db.name, 'both', { views: { one: { map } }, indexes: { two: { index: 'function () {}' } } })
-  tell(db.name)
+  report(db.name)
   await eventually(() => expect(fresh(db.name)).toEqual([true, true]))
   await write(couch, db.name, 1)
   let goOn = () => {}
   const held = new Promise<void>((resolve) => (goOn = resolve))
-  const asked = (what: string) => proxy.requests.filter(({ path }) => path.includes(what)).length
-  const looks = asked(`${db.name}/_all_docs`)
+  const requested = (what: string) => proxy.requests.filter(({ path }) => path.includes(what)).length
+  const looks = requested(`${db.name}/_all_docs`)
   allDocs = (exchange) => held.then(() => pass(exchange))
-  tell(db.name)
-  await eventually(() => expect(asked(`${db.name}/_all_docs`)).toBeGreaterThan(looks))
+  report(db.name)
+  await eventually(() => expect(requested(`${db.name}/_all_docs`)).toBeGreaterThan(looks))
   root = welcome([])
-  const before = asked('_dbs_info')
+  const before = requested('_dbs_info')
   indexes.change(settings) // looks again at once
-  await eventually(() => expect(asked('_dbs_info')).toBeGreaterThan(before))
+  await eventually(() => expect(requested('_dbs_info')).toBeGreaterThan(before))
   goOn()
   await eventually(() => expect(rows(db.name)).toMatchObject([{ kind: 'view', lag_seconds: 0 }]))
   const nodes = ['couchdb@one', 'couchdb@two']
   proxy.plan(({ path }) => (path === '/_membership' ? refuse(200, { cluster_nodes: nodes } as never) : undefined))
   indexes.change(settings)
   await eventually(() => {
-    tell(db.name)
-    expect(asked(`/${db.name}/_shards/`)).toBeGreaterThan(0) // copies are read one by one
+    report(db.name)
+    expect(requested(`/${db.name}/_shards/`)).toBeGreaterThan(0) // copies are read one by one
   })
 })

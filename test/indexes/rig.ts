@@ -64,7 +64,7 @@ export function startIndexes({ url = couchUrl(), by = url, settings: own = {}, .
     [...indexes.entries()].map((entry) => rowOf(entry, Date.now())).filter(({ db_name }) => db_name === database)
   return {
     ...{ couch, events, indexes, stop, rows },
-    tell: (database: string, what: 'created' | 'updated' | 'deleted' = 'updated') =>
+    report: (database: string, what: 'created' | 'updated' | 'deleted' = 'updated') =>
       events.channel(`database:${what}`)?.publish({ database, account: '_admin' }),
     /** For each index of the database, whether it is up to date. */
     fresh: (database: string) =>

@@ -10,12 +10,12 @@ test('a server’s own index builder is detected, and indexes that stay stale fo
   needs('private server')
   const server = await startPrivateCouch()
   onTestFinished(() => server.stop())
-  const { couch, tell, fresh, indexes } = startIndexes({ url: server.url, partition: onlyBeginningWith('left') })
+  const { couch, report, fresh, indexes } = startIndexes({ url: server.url, partition: onlyBeginningWith('left') })
   await eventually(() => expect(indexes.counts().serversKen).toBe('on'))
   const db = await fill(couch, 0, { one: map, two: map }, 'left')
   for (let round = 0; round < 5; round++) {
     await write(couch, db.name, 10)
-    tell(db.name)
+    report(db.name)
     await eventually(() => expect(fresh(db.name)).toEqual([true, true]))
     for (const name of ['one', 'two']) expect(await pendingIn(couch, db.name, name)).toBe(0)
   }
@@ -26,15 +26,15 @@ test('a server’s own index builder is detected, and indexes that stay stale fo
 })
 
 test('an index is built after a change of its database, on any server', async () => {
-  const { tell, fresh } = startIndexes({ partition: onlyBeginningWith('any') })
+  const { report, fresh } = startIndexes({ partition: onlyBeginningWith('any') })
   const db = await freshDb('any')
   const couch = createTestCouch()
   await putDdoc(couch, db.name, 'one', { views: { one: { map } } })
   await write(couch, db.name, 3)
-  tell(db.name, 'created')
+  report(db.name, 'created')
   await eventually(() => expect(fresh(db.name)).toEqual([true]))
   await write(couch, db.name, 3)
-  tell(db.name)
+  report(db.name)
   await eventually(() => expect(fresh(db.name)).toEqual([true]))
 })
 
@@ -48,17 +48,17 @@ const fastClock = (times: number): Clock => ({
 test('a full disk stops new builds, with a report, until it has room', async () => {
   const proxy = await startFaultyProxy()
   const options = { by: proxy.url, partition: onlyBeginningWith('full'), clock: fastClock(60) }
-  const { tell, fresh, indexes, couch } = startIndexes(options)
+  const { report, fresh, indexes, couch } = startIndexes(options)
   const db = await freshDb('full')
   await putDdoc(couch, db.name, 'one', { views: { one: { map } } })
   const reason = 'the view index directory is full'
   const full = refuse(507, { error: 'insufficient_storage', reason })
   proxy.plan(({ path }) => (path.includes('/_design/one/') ? full : undefined))
-  tell(db.name)
+  report(db.name)
   await eventually(() => expect(indexes.counts()).toMatchObject({ paused: reason, building: 0 }))
   const requests = () => proxy.requests.filter(({ path }) => path.includes(db.name)).length
   const before = requests()
-  tell(db.name)
+  report(db.name)
   await eventually(() => expect(indexes.counts().queued).toBe(1))
   expect([requests(), fresh(db.name)]).toEqual([before, [false]])
   proxy.plan(() => undefined)
@@ -70,12 +70,12 @@ test('a nearly full disk stops new builds until the required space is lowered', 
   needs('private server')
   const server = await startPrivateCouch()
   onTestFinished(() => server.stop())
-  const { couch, tell, fresh, indexes } = startIndexes({ url: server.url, settings: { min_free_disk: 100 } })
+  const { couch, report, fresh, indexes } = startIndexes({ url: server.url, settings: { min_free_disk: 100 } })
   await eventually(() => expect(indexes.counts().paused).toMatch(/^\d+\.\d % of the disk is free, less than 100$/))
   await configure(couch, 'ken', 'batch_channels', '0')
   await configure(couch, 'ken', 'incremental_channels', '0')
   const db = await fill(couch, 3, { one: map })
-  tell(db.name)
+  report(db.name)
   await eventually(() => expect(indexes.counts().queued).toBeGreaterThan(0))
   expect(fresh(db.name)).toEqual([])
   indexes.change({ ...settings, min_free_disk: 0 })
@@ -85,15 +85,15 @@ test('a nearly full disk stops new builds until the required space is lowered', 
 test('a slow server gets fewer builds at once, and the full number when it is fast again', async () => {
   const proxy = await startFaultyProxy()
   const options = { by: proxy.url, partition: onlyBeginningWith('slow'), clock: fastClock(10) }
-  const { tell, fresh, indexes, couch } = startIndexes(options)
+  const { report, fresh, indexes, couch } = startIndexes(options)
   const db = await freshDb('slow')
   await putDdoc(couch, db.name, 'one', { views: { one: { map } } })
-  tell(db.name)
+  report(db.name)
   await eventually(() => expect(fresh(db.name)).toEqual([true]))
   proxy.plan(() => delay(250))
   const change = async () => {
     await write(couch, db.name, 1)
-    tell(db.name)
+    report(db.name)
   }
   await eventually(async () => {
     await change()
@@ -109,14 +109,14 @@ test('a slow server gets fewer builds at once, and the full number when it is fa
 test('an unreachable server is retried without losing a build', async () => {
   const proxy = await startFaultyProxy()
   const options = { by: proxy.url, partition: onlyBeginningWith('away'), clock: fastClock(60) }
-  const { tell, fresh, couch } = startIndexes(options)
+  const { report, fresh, couch } = startIndexes(options)
   const db = await freshDb('away')
   await putDdoc(couch, db.name, 'one', { views: { one: { map } } })
-  tell(db.name)
+  report(db.name)
   await eventually(() => expect(fresh(db.name)).toEqual([true]))
   await proxy.down()
   await write(couch, db.name, 1)
-  tell(db.name)
+  report(db.name)
   await eventually(() => expect(fresh(db.name)).toEqual([false]))
   await proxy.up()
   await eventually(() => expect(fresh(db.name)).toEqual([true]))
@@ -126,7 +126,7 @@ test('a database created again while its deletion is found is indexed again', as
   const proxy = await startFaultyProxy()
   const db = await freshDb('again')
   await putDdoc(createTestCouch(), db.name, 'one', { views: { one: { map } } })
-  const { tell, fresh, indexes } = startIndexes({ by: proxy.url, partition: onlyBeginningWith('again') })
+  const { report, fresh, indexes } = startIndexes({ by: proxy.url, partition: onlyBeginningWith('again') })
   await eventually(() => expect(proxy.requests.some(({ path }) => path.includes('_dbs_info'))).toBe(true))
   await eventually(() => expect(fresh(db.name)).toEqual([true])) // so that no sweep follows for a minute
   indexes.setLimit(1)
@@ -139,9 +139,9 @@ test('a database created again while its deletion is found is indexed again', as
   )
   const looks = () => proxy.requests.filter(({ path }) => path.includes(`${db.name}/_all_docs`)).length
   const before = looks()
-  tell(db.name)
+  report(db.name)
   await eventually(() => expect(looks()).toBe(before + 1))
-  tell(db.name, 'created')
+  report(db.name, 'created')
   goOn()
   await eventually(() => expect(fresh(db.name)).toEqual([true]))
 })
@@ -149,10 +149,10 @@ test('a database created again while its deletion is found is indexed again', as
 test('a server that hides its nodes gets its indexes built', async () => {
   const proxy = await startFaultyProxy()
   proxy.plan(({ path }) => (/^\/_(membership|node|active_tasks)/.test(path) ? refuse(403) : undefined))
-  const { tell, fresh, couch, indexes } = startIndexes({ by: proxy.url, partition: onlyBeginningWith('hidden') })
+  const { report, fresh, couch, indexes } = startIndexes({ by: proxy.url, partition: onlyBeginningWith('hidden') })
   const db = await freshDb('hidden')
   await putDdoc(couch, db.name, 'one', { views: { one: { map } } })
-  tell(db.name)
+  report(db.name)
   await eventually(() => expect(fresh(db.name)).toEqual([true]))
   expect(indexes.counts().serversKen).toBe('unknown')
 })

@@ -11,7 +11,7 @@ thoroughTest(
   async () => {
     needs('cluster')
     const cluster = await sharedCluster()
-    const { couch, tell, fresh, indexes } = startIndexes({
+    const { couch, report, fresh, indexes } = startIndexes({
       ...{ url: cluster.nodes[0]!.url, partition: onlyBeginningWith('busy') },
     })
     await configureAll(couch, 'ken', 'batch_channels', '0')
@@ -20,7 +20,7 @@ thoroughTest(
     const began = Date.now()
     while (Date.now() - began < 15_000) {
       await write(couch, db.name, 2)
-      tell(db.name)
+      report(db.name)
     }
     expect(indexes.counts().built).toBeGreaterThan(3)
     expect(indexes.counts().failures).toBe(0)
@@ -32,7 +32,7 @@ thoroughTest(
 test('on three nodes an index counts as up to date only when every copy is built', async () => {
   needs('cluster')
   const cluster = await sharedCluster()
-  const { couch, tell, fresh, indexes } = startIndexes({
+  const { couch, report, fresh, indexes } = startIndexes({
     ...{ url: cluster.nodes[0]!.url, partition: onlyBeginningWith('copied'), hasDatabaseEvents: () => false },
   })
   await configureAll(couch, 'ken', 'batch_channels', '0')
@@ -41,7 +41,7 @@ test('on three nodes an index counts as up to date only when every copy is built
   const db = await fill(couch, 50, { slow: slowMap(3), fast: map }, 'copied')
   for (let round = 0; round < 3; round++) {
     await write(couch, db.name, 20)
-    tell(db.name)
+    report(db.name)
     await eventually(() => expect(fresh(db.name)).toEqual([true, true]))
     for (const name of ['slow', 'fast']) {
       const copies = await readIndexCopies(couch, db.name, `_design/${name}`)
@@ -54,7 +54,7 @@ test('on three nodes an index counts as up to date only when every copy is built
   }
   await cluster.nodes[2]!.kill()
   await write(couch, db.name, 20)
-  tell(db.name)
+  report(db.name)
   await eventually(() => expect(fresh(db.name)).toEqual([true, true]))
   await cluster.nodes[2]!.restart()
 })

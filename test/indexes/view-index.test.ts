@@ -13,7 +13,7 @@ test.each(['ffffffff-00000000', '00000001-00000001', '100000000-200000000', 'not
       if (path === '/db') return say({ props: { partitioned: true } })
       return path === '/db/_shards' ? say({ shards: { [range]: [] } }) : refuse(400)
     })
-    const asked = queryViewIndex(createTestCouch({ url: proxy.url }), 'db', '_design/x', 'v')
-    await expect(asked).rejects.toMatchObject({ code: 'garbled' })
+    const requested = queryViewIndex(createTestCouch({ url: proxy.url }), 'db', '_design/x', 'v')
+    await expect(requested).rejects.toMatchObject({ code: 'garbled' })
   },
 )

@@ -83,8 +83,8 @@ test('listeners and events receive all settings of the part on each change of a 
   const { live, events, start, now, said } = createLive(db)
   const listener = vi.fn((settings: GlobalChangesSettings) => expect(settings).toEqual(now()))
   live.onChange('global_changes', listener)
-  const told: unknown[] = []
-  events.subscribe('settings:changed', ({ event }) => void told.push(event))
+  const received: unknown[] = []
+  events.subscribe('settings:changed', ({ event }) => void received.push(event))
   await start()
   await set(db, { max_event_delay: 50 })
   await eventually(() => expect(listener).toHaveBeenCalledOnce())
@@ -94,7 +94,7 @@ test('listeners and events receive all settings of the part on each change of a 
   await eventually(() => expect(now().max_event_delay).toBe(60))
   const changes = [50, 60].map((max_event_delay) => ({ ...defaults, max_event_delay }))
   expect(listener.mock.calls).toEqual(changes.map((settings) => [settings]))
-  expect(told).toEqual(changes.map((settings) => ({ part: 'global_changes', settings })))
+  expect(received).toEqual(changes.map((settings) => ({ part: 'global_changes', settings })))
   expect(said(INFO)).toHaveLength(2)
   expect(said(ERROR)).toEqual([])
 })

@@ -100,10 +100,10 @@ describe('a mail server that is unreachable', () => {
 
   it.each(['', '?maxRequeues=5'])(
     'the pool does not retry a server by itself, even with %j in the URL',
-    async (asked) => {
+    async (requested) => {
       const mute = await startMute({ hangUp: true })
       const thrown = await failure(
-        createTestMailer(mute.url + asked)
+        createTestMailer(mute.url + requested)
           .entry()
           .send(message),
       )

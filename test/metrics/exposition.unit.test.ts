@@ -38,9 +38,9 @@ test.each(FORMATS)('the exposition has exactly the metrics of the catalogue, as 
   for (const { name, type, meaning, labels } of catalogue) {
     const { samples, ...family } = served.get(name)!
     expect(family, name).toEqual({ type, help: meaning })
-    for (const { labels: told } of samples) {
+    for (const { labels: received } of samples) {
       expect(
-        Object.keys(told)
+        Object.keys(received)
           .filter((label) => label !== 'le' || type !== 'histogram')
           .sort(),
         name,
@@ -271,8 +271,8 @@ test('documents are counted by state over all databases of a glob, and not while
   const databaseCounters = new Map([['shop-*', counts]])
   const now = Date.parse('2026-01-01T01:00:00.000Z')
   const served = await families(sourcesOf({ databaseCounters, counted, now }))
-  const told = served.get('couchdb_sidecar_documents')!.samples.filter(({ value }) => value > 0)
-  expect(told.map(({ labels, value }) => [labels.database, labels.state, labels.status, value])).toEqual([
+  const received = served.get('couchdb_sidecar_documents')!.samples.filter(({ value }) => value > 0)
+  expect(received.map(({ labels, value }) => [labels.database, labels.state, labels.status, value])).toEqual([
     ['shop-*', 'paid', 'ready', 5],
     ['shop-*', 'paid', 'failed', 7],
   ])

@@ -109,9 +109,9 @@ test('at most four batches run at the same time', async () => {
 })
 
 /** The report of one worker, as another worker reads it. */
-const heardFrom = (worker: string, told: object): Received => ({
+const heardFrom = (worker: string, content: object): Received => ({
   worker,
-  data: { _id: `_local/${worker}`, ...(JSON.parse(JSON.stringify(told)) as object) },
+  data: { _id: `_local/${worker}`, ...(JSON.parse(JSON.stringify(content)) as object) },
 })
 
 test('other workers see the progress of a batch, stop it, and undo it', async () => {
@@ -120,45 +120,45 @@ test('other workers see the progress of a batch, stop it, and undo it', async ()
     ...{ couch: createTestCouch(), controlDb: 'control', clock: systemClock, log: pino({ level: 'silent' }) },
     ...{ signal: new AbortController().signal, onOver: () => undefined },
   })
-  const heard = () => [heardFrom('a', { batches: batches.toSend })]
+  const received = () => [heardFrom('a', { batches: batches.toSend })]
   let writes = 0
   proxy.plan(({ path }) => (path.includes('/_bulk_docs') && ++writes === 2 ? silence : undefined))
   const { id } = await begin()
   await eventually(() =>
-    expect(other.running(heard())).toMatchObject([{ id, worker: 'a', by: 'ann', most: 600, sums: { done: 500 } }]),
+    expect(other.running(received())).toMatchObject([{ id, worker: 'a', by: 'ann', most: 600, sums: { done: 500 } }]),
   )
   expect(other.get(id, [])).toBeUndefined()
   other.stop(id)
-  expect(other.get(id, heard())).toMatchObject({ isStopping: true, order: all })
+  expect(other.get(id, received())).toMatchObject({ isStopping: true, order: all })
   batches.stopOwn(other.stopping)
   await until(id, 'stopped')
-  const { status, sums } = other.get(id, heard())!
+  const { status, sums } = other.get(id, received())!
   expect([status, sums.done, orderFrom(sums.undo!)]).toMatchObject([
     'stopped',
     500,
     { verb: 'undo', of: { by: 'ann' } },
   ])
-  expect(other.running(heard())).toEqual([])
+  expect(other.running(received())).toEqual([])
 })
 
-const told = {
+const content = {
   ...{ id: 'i', by: 'ann', at: '2026-01-01T00:00:00.000Z', most: 1, status: 'running' },
   ...{ fields: { verb: 'retry', type: 'order' }, sums: { done: 0, changed: 0, refused: 0 } },
 }
 
 test.each([
-  [1, told],
-  [0, { ...told, at: 'now' }],
-  [0, { ...told, most: -1 }],
-  [0, { ...told, status: 'lost' }],
-  [0, { ...told, fields: { verb: 'delete' } }],
-  [0, { ...told, fields: { verb: 'retry', db: 'shop', id: 'one' } }],
-  [0, { ...told, sums: { ...told.sums, undo: { type: 5 } } }],
+  [1, content],
+  [0, { ...content, at: 'now' }],
+  [0, { ...content, most: -1 }],
+  [0, { ...content, status: 'lost' }],
+  [0, { ...content, fields: { verb: 'delete' } }],
+  [0, { ...content, fields: { verb: 'retry', db: 'shop', id: 'one' } }],
+  [0, { ...content, sums: { ...content.sums, undo: { type: 5 } } }],
   [0, null],
 ])('%i batches are read from another worker that reports %j', async (count, one) => {
   const { batches } = await setUp()
-  for (const told of [[one], one]) {
-    const heard = [heardFrom('a', { batches: told })]
-    expect(batches.running(heard)).toHaveLength(Array.isArray(told) ? count : 0)
+  for (const content of [[one], one]) {
+    const received = [heardFrom('a', { batches: content })]
+    expect(batches.running(received)).toHaveLength(Array.isArray(content) ? count : 0)
   }
 })

@@ -38,8 +38,8 @@ const databases = [
 const states = statesOf(order, { databases }, ['shop-*', 'other'])
 
 test('a machine adds up documents by state and marks stuck documents and undeclared states', () => {
-  const told = [...states].map(([state, { counts, mark }]) => [state, counts.join(', '), mark])
-  expect(told).toEqual([
+  const received = [...states].map(([state, { counts, mark }]) => [state, counts.join(', '), mark])
+  expect(received).toEqual([
     ['paid', '5 ready, 1 parked', 'bad'],
     ['archived', '1,000 at rest', undefined],
     ['<lost>', '4 at rest', 'undeclared'],

@@ -49,12 +49,12 @@ test('recent events includes the events of other workers and no other part of th
   expect([one.recentEvents.toSend(), other.recentEvents.with([])]).toEqual([[], []])
   one.events.channel('worker:joined')!.publish({ role: 'sidecar', worker: 'c' })
   one.events.channel('document:failed')!.publish({ ...failed, reason: 'x'.repeat(500) })
-  const heard = (events: unknown) => [{ worker: 'a', data: { _id: '_local/a', events } }]
-  const [event, ...rest] = other.recentEvents.with(heard(one.recentEvents.toSend()))
+  const received = (events: unknown) => [{ worker: 'a', data: { _id: '_local/a', events } }]
+  const [event, ...rest] = other.recentEvents.with(received(one.recentEvents.toSend()))
   expect([event!.worker, event!.path, rest]).toEqual(['a', '/document?db=shop&id=o%2F1', []])
   expect(event!.text).toMatch(/^o\/1 in shop failed for good: gone: x{100,}$/)
   expect(event!.text.length).toBeLessThanOrEqual(200)
   const wrong = [{ ...event, path: 'javascript:alert(1)' }, { ...event, at: 'now' }, { ...event, text: 5 }, null]
-  for (const one of wrong) expect(other.recentEvents.with(heard([one]))).toEqual([])
-  for (const all of [null, 'text', {}]) expect(other.recentEvents.with(heard(all))).toEqual([])
+  for (const one of wrong) expect(other.recentEvents.with(received([one]))).toEqual([])
+  for (const all of [null, 'text', {}]) expect(other.recentEvents.with(received(all))).toEqual([])
 })

@@ -17,12 +17,12 @@ function setUp() {
     const sources = sourcesOf({ databaseCounters: new Map([['control', counts]]) })
     const payload = new HeartbeatPayload()
     const series = new Series({ metrics: () => metricsFrom(sources), self, clock })
-    const tell = () => ({ series: series.lines })
+    const report = () => ({ series: series.lines })
     const others = new OtherWorkers({
       payload,
       self,
       clock,
-      dataToSend: tell,
+      dataToSend: report,
       requestsToSend: () => ({}),
       onRequest: () => undefined,
     })

@@ -49,15 +49,15 @@ export async function startShop(settings: Settings = {}) {
 /** Several sidecars behind one address: requests go to each in turn. */
 async function balance(sidecars: readonly Sidecar[]): Promise<Pick<Sidecar, 'url' | 'log'>> {
   let next = 0
-  const server = createServer((asked, answer) => {
+  const server = createServer((requested, answer) => {
     const { hostname, port } = new URL(sidecars[next++ % sidecars.length]!.url)
-    const { method, url: path, headers } = asked
+    const { method, url: path, headers } = requested
     const passed = request({ hostname, port, method, path, headers, agent: false }, (given) => {
       answer.writeHead(given.statusCode!, given.headers)
       given.pipe(answer)
     })
     passed.on('error', () => answer.destroy())
-    asked.pipe(passed)
+    requested.pipe(passed)
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   onTestFinished(() => {

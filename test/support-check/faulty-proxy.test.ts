@@ -134,11 +134,11 @@ test('a fault inserts garbage between rows', async () => {
 test('silence keeps the connection open until the client closes it', async () => {
   proxy.next(silence)
   const stop = new AbortController()
-  const asking = db.info({ signal: stop.signal })
+  const requesting = db.info({ signal: stop.signal })
   await eventually(() => expect(proxy.requests).toHaveLength(1))
   expect(proxy.openConnections).toBe(1)
   stop.abort()
-  await expect(asking).rejects.toThrow()
+  await expect(requesting).rejects.toThrow()
   await eventually(() => expect(proxy.openConnections).toBe(0))
 })
 

@@ -29,7 +29,7 @@ export function createNetwork({ names, cookie, epmdPort }: NetworkOptions): Netw
     const said = Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
     child.stdin.end(`${erlang}\n`)
     const [stdout, stderr] = await said
-    if (!stdout.startsWith('{ok,')) throw new Error(`${node} does not do as it is told: ${stdout}${stderr}`)
+    if (!stdout.startsWith('{ok,')) throw new Error(`${node} refused the command: ${stdout}${stderr}`)
   }
 
   let isParted = false

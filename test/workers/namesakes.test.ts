@@ -27,7 +27,7 @@ test('each of two processes of one name logs the conflict at most once', async (
   await eventually(() => expect(lines()).not.toEqual([]))
   await sleep(5000)
   for (const line of lines()) expect(line).toMatch(/"worker":"a".*another process has the name of this worker/)
-  for (const told of [toOne, toTwo]) expect(told.mock.calls.length).toBeLessThan(2)
+  for (const received of [toOne, toTwo]) expect(received.mock.calls.length).toBeLessThan(2)
 })
 
 test.each([2, 4])('%d processes of one name with different options do not overwrite each other', async (count) => {
@@ -37,11 +37,11 @@ test.each([2, 4])('%d processes of one name with different options do not overwr
   await eventually(() => {
     for (const registry of registries) expect(registry.members('mill')?.members).toHaveLength(1)
   })
-  const told = vi.fn()
-  registries[0]!.subscribe('mill', ({ version }) => void told(version))
+  const received = vi.fn()
+  registries[0]!.subscribe('mill', ({ version }) => void received(version))
   await sleep(6000)
   expect((await db.get('worker:mill:a'))._rev).toMatch(/^1-/)
-  expect(told).toHaveBeenCalledOnce()
+  expect(received).toHaveBeenCalledOnce()
 })
 
 test('the first process changes its options, and the second takes its place after it unregisters', async () => {
@@ -59,12 +59,12 @@ test('the first process changes its options, and the second takes its place afte
 
 test('the second process unregisters without removing the first', async () => {
   const db = await freshDb('namesakes')
-  const told = vi.fn()
-  const [first, second] = [startRegistry(db), startRegistry(db, told)]
+  const received = vi.fn()
+  const [first, second] = [startRegistry(db), startRegistry(db, received)]
   first.register('mill', 'a', oats)
   await eventually(async () => expect(await optionsIn(db)).toEqual({ grain: 'oats' }))
   const ref = second.register('mill', 'a', rye)
-  await eventually(() => expect(told).toHaveBeenCalled())
+  await eventually(() => expect(received).toHaveBeenCalled())
   await second.unregister(ref)
   expect((await db.get('worker:mill:a'))._rev).toMatch(/^1-/)
 })

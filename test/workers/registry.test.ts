@@ -32,17 +32,17 @@ test('all registries see a registered worker with its options until it unregiste
 test('events report workers that join and leave', async () => {
   const db = await freshDb('workers')
   const events = createEvents({ log: pino({ level: 'silent' }) })
-  const told: unknown[] = []
+  const received: unknown[] = []
   for (const name of ['worker:joined', 'worker:left'] as const) {
-    events.subscribe(name, ({ event }) => void told.push([name, event.role, event.worker]))
+    events.subscribe(name, ({ event }) => void received.push([name, event.role, event.worker]))
   }
   startRegistry(db, undefined, events).register('mill', 'a', quick)
-  await eventually(() => expect(told).toEqual([['worker:joined', 'mill', 'a']]))
+  await eventually(() => expect(received).toEqual([['worker:joined', 'mill', 'a']]))
   const other = startRegistry(db)
   const ref = other.register('mill', 'b', quick)
-  await eventually(() => expect(told.slice(1)).toEqual([['worker:joined', 'mill', 'b']]))
+  await eventually(() => expect(received.slice(1)).toEqual([['worker:joined', 'mill', 'b']]))
   await other.unregister(ref)
-  await eventually(() => expect(told.slice(2)).toEqual([['worker:left', 'mill', 'b']]))
+  await eventually(() => expect(received.slice(2)).toEqual([['worker:left', 'mill', 'b']]))
 })
 
 test('registering an id again gives the same ref and changes the options, and roles are separate', async () => {

@@ -33,7 +33,7 @@ export type StatusAnswer =
 
 export interface Inbox {
   /** How the server hashes passwords; undefined if the inbox does not report it. */
-  hashing(signal: AbortSignal): Promise<{ readonly kind: 'told'; readonly hashing?: Hashing } | Later>
+  hashing(signal: AbortSignal): Promise<{ readonly kind: 'known'; readonly hashing?: Hashing } | Later>
   send(doc: object, signal: AbortSignal): Promise<Sent>
   status(id: string, secret: string, signal: AbortSignal): Promise<StatusAnswer>
 }
@@ -49,12 +49,17 @@ interface Answer {
 /** @param url of the inbox, without a slash at its end */
 export function createInbox(url: string): Inbox {
   async function request(path: string, init: RequestInit, signal: AbortSignal): Promise<Answer | Later> {
-    const asking = new AbortController()
-    const abort = () => asking.abort()
+    const aborting = new AbortController()
+    const abort = () => aborting.abort()
     const timer = setTimeout(abort, ANSWER_MS)
     signal.addEventListener('abort', abort)
     try {
-      const answer = await fetch(url + path, { ...init, credentials: 'omit', cache: 'no-store', signal: asking.signal })
+      const answer = await fetch(url + path, {
+        ...init,
+        credentials: 'omit',
+        cache: 'no-store',
+        signal: aborting.signal,
+      })
       const body: unknown = await answer.json().catch(() => ({}))
       const after = Number(answer.headers.get('retry-after') ?? NaN)
       const afterMs = Number.isFinite(after) ? after * 1000 : undefined
@@ -73,7 +78,7 @@ export function createInbox(url: string): Inbox {
       if ('kind' in answer) return answer
       if (answer.status !== 200) return laterThan(answer)
       const hashing = hashingIn(answer.body.credentials)
-      return { kind: 'told', ...(hashing && { hashing }) }
+      return { kind: 'known', ...(hashing && { hashing }) }
     },
 
     async send(doc, signal) {

@@ -51,7 +51,7 @@ export function createRegistrar({ store, inbox, hashing, onFailure }: RegistrarO
   }
 
   async function prepare({ id, password }: Registration, signal: AbortSignal): Promise<number> {
-    const answer = hashing ? ({ kind: 'told', hashing } as const) : await inbox.hashing(signal)
+    const answer = hashing ? ({ kind: 'known', hashing } as const) : await inbox.hashing(signal)
     if (answer.kind === 'later') return later(answer)
     const credentials = await hashPassword(password, answer.hashing ?? DEFAULT_HASHING)
     return keep(id, () => ({ credentials }))

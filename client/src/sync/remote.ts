@@ -1,7 +1,7 @@
 import { statusOf, type Db, type Pouch } from '../pouch.ts'
 import type { Failure } from '../client-status.ts'
 import { sendInParts } from './parts.ts'
-import { fetchWithLimits, type Asking } from './request.ts'
+import { fetchWithLimits, type OpenRequest } from './request.ts'
 
 /** Address and credentials of a remote database. */
 export interface Target {
@@ -44,13 +44,13 @@ export function openRemote(
   { url, user, password }: Target,
   { silenceMs = SILENCE_MS, onSeq }: RemoteOptions = {},
 ): Remote {
-  const open = new Set<Asking>()
+  const open = new Set<OpenRequest>()
   let isOver = false
   let seen: Failure | undefined
 
-  function onBegin(asking: Asking): () => void {
-    open.add(asking)
-    return () => open.delete(asking)
+  function onBegin(opened: OpenRequest): () => void {
+    open.add(opened)
+    return () => open.delete(opened)
   }
 
   async function request(address: string, init: RequestInit): Promise<Response> {
@@ -58,8 +58,8 @@ export function openRemote(
     const { body } = init
     const isFeed = address.includes('feed=longpoll')
     const limits = { silenceMs: isFeed ? FEED_SILENCE_MS : silenceMs, onBegin }
-    const fetchAnswer = (asking: RequestInit) =>
-      fetchWithLimits((at, how) => PouchDB.fetch(at, how), address, asking, limits)
+    const fetchAnswer = (opened: RequestInit) =>
+      fetchWithLimits((at, how) => PouchDB.fetch(at, how), address, opened, limits)
     const send = (body: string) => fetchAnswer({ ...init, body })
     try {
       const answer = await (typeof body === 'string' ? sendInParts(address, body, send) : fetchAnswer(init))
@@ -96,10 +96,10 @@ export function openRemote(
       const reason = thrown instanceof Error ? thrown.message : JSON.stringify(thrown)
       return { code: code ?? 'failed', reason: `${status ?? ''} ${reason}`.trim() }
     },
-    hangs: () => [...open].some((asking) => asking.silentMs() > FEED_MS),
+    hangs: () => [...open].some((opened) => opened.silentMs() > FEED_MS),
     end() {
       isOver = true
-      for (const asking of open) asking.abort()
+      for (const opened of open) opened.abort()
     },
     close: () => db.close(),
   }

@@ -3,11 +3,11 @@ export interface Limits {
   /** Maximum time without a byte, milliseconds. */
   readonly silenceMs: number
   /** Called with each request that begins. Returns a function that forgets the request. */
-  readonly onBegin: (asking: Asking) => () => void
+  readonly onBegin: (aborting: OpenRequest) => () => void
 }
 
 /** An open request. */
-export interface Asking {
+export interface OpenRequest {
   abort(): void
   /** Milliseconds without a byte, by wall clock: timers stand still while a phone sleeps. */
   silentMs(): number
@@ -22,8 +22,8 @@ export async function fetchWithLimits(
   init: RequestInit,
   { silenceMs, onBegin }: Limits,
 ): Promise<Response> {
-  const asking = new AbortController()
-  const abort = () => asking.abort()
+  const aborting = new AbortController()
+  const abort = () => aborting.abort()
   const sendingMs = typeof init.body === 'string' ? init.body.length / SLOWEST : 0
   let receivedAt = Date.now() + sendingMs
   const forget = onBegin({ abort, silentMs: () => Date.now() - receivedAt })
@@ -43,7 +43,7 @@ export async function fetchWithLimits(
   }
   try {
     // No cookies: they belong to another user, or to none. This also keeps browsers from showing a password prompt.
-    const answer = await fetch(url, { ...init, credentials: 'omit', signal: asking.signal })
+    const answer = await fetch(url, { ...init, credentials: 'omit', signal: aborting.signal })
     onReceived()
     return await wholeOf(answer, onReceived)
   } catch (thrown) {

@@ -23,7 +23,7 @@ test.each<[string, Record<string, unknown> & { _id: string }, string]>([
   ['a device without a code', newDevice({ device_code: undefined }), 'bad_device'],
   ['a code that is null', newDevice({ device_code: null }), 'bad_device'],
   ['credentials in the clear', newDevice({ credentials: 'secret' }), 'bad_device'],
-  ['fields of nobody', newDevice({ admin: true }), 'bad_device'],
+  ['unknown fields', newDevice({ admin: true }), 'bad_device'],
   ['a confirmed device without an owner', newDevice({ state: 'confirmed', owner: null }), 'bad_device'],
   ['a confirmed device with a word for credentials', newDevice({ state: 'confirmed', credentials: 'x' }), 'bad_device'],
   ['a confirmed device without credentials', newDevice({ state: 'confirmed' }), 'no_credentials'],

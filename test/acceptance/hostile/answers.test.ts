@@ -34,12 +34,12 @@ const endpointOf = ({ method, path }: SeenRequest) =>
 
 /** Gives bad answers in turn per endpoint, rarely enough for a document to be handled within a lease. */
 function createLiar() {
-  const asked = new Map<string, number>()
+  const requested = new Map<string, number>()
   return (request: SeenRequest): Fault | undefined => {
     const endpoint = endpointOf(request)
     const every = /_bulk_docs|doc$/.test(endpoint) ? 6 : 2
-    const count = asked.get(endpoint) ?? 0
-    asked.set(endpoint, count + 1)
+    const count = requested.get(endpoint) ?? 0
+    requested.set(endpoint, count + 1)
     return count % every === 0 ? answers[((count / every) * STRIDE) % answers.length] : undefined
   }
 }

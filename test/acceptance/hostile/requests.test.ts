@@ -78,12 +78,13 @@ describe('a strange path is not found, or gets a form without effect', () => {
 })
 
 test('caught mails are shown under the host names of this machine only', async () => {
-  const asked = (path: string, host: string) => statusOf(head('GET', path).replace('Host: localhost', `Host: ${host}`))
+  const requested = (path: string, host: string) =>
+    statusOf(head('GET', path).replace('Host: localhost', `Host: ${host}`))
   const port = new URL(stage.sidecar.url).port
   needs('mail catcher')
   for (const path of ['/_mail', '/_mail/1', '/_mail/api/mails']) {
     for (const host of ['localhost', `localhost:${port}`, `127.0.0.1:${port}`, '[::1]:5985', 'LOCALHOST']) {
-      expect({ path, host, status: await asked(path, host) }).toEqual({ path, host, status: 200 })
+      expect({ path, host, status: await requested(path, host) }).toEqual({ path, host, status: 200 })
     }
     for (const host of [
       'evil.example',
@@ -92,10 +93,10 @@ test('caught mails are shown under the host names of this machine only', async (
       '127.evil',
       '[::2]',
     ]) {
-      expect({ path, host, status: await asked(path, host) }).toEqual({ path, host, status: 403 })
+      expect({ path, host, status: await requested(path, host) }).toEqual({ path, host, status: 403 })
     }
   }
-  expect(await asked('/confirm/a/b', 'sidecar.example.com')).toBe(200)
+  expect(await requested('/confirm/a/b', 'sidecar.example.com')).toBe(200)
 })
 
 describe('input that is not an HTTP request', () => {

@@ -5,13 +5,13 @@ import { launch } from '../../acceptance/launch.ts'
 import { needs } from '../../support/couchdb.ts'
 import { silence, startFaultyProxy } from '../../support/faulty-proxy.ts'
 import { ddocFolder } from '../folder.ts'
-import { askAllTheWhile, deployShop, openShop, shop, turns } from './rig.ts'
+import { pollAllTheTime, deployShop, openShop, shop, turns } from './rig.ts'
 import { notes } from './steps.ts'
 
 test('the next deploy finishes one whose process was killed during the swap; no query waits or fails', async () => {
   needs('index lag')
   const opened = await openShop()
-  const asking = askAllTheWhile(opened)
+  const polling = pollAllTheTime(opened)
   const proxy = await startFaultyProxy()
   const args = ['deploy', '--ddocs', ddocFolder(shop(2)), '--database', opened.db.name]
   const { child, kill } = launch(args, { COUCHDB_URL: proxy.url })
@@ -25,8 +25,8 @@ test('the next deploy finishes one whose process was killed during the swap; no 
   })
   await gone
   await deployShop(opened.couch, opened.db.name, shop(2))
-  await asking.stop()
-  expect(turns(asking.answers)).toEqual([1, 2])
+  await polling.stop()
+  expect(turns(polling.answers)).toEqual([1, 2])
   expect(await opened.left()).toEqual([])
   expect(await opened.db.get('_design/app')).toMatchObject({ rows: 2 })
 })

@@ -7,7 +7,7 @@ import { rollBack } from '../../../sidecar/deploy/roll-back.ts'
 import { createTestCouch, needs } from '../../support/couchdb.ts'
 import { cut, startFaultyProxy } from '../../support/faulty-proxy.ts'
 import { sample, thoroughTest } from '../../support/thorough.ts'
-import { askAllTheWhile, deployShop, openShop, shop, turns, type Shop } from './rig.ts'
+import { pollAllTheTime, deployShop, openShop, shop, turns, type Shop } from './rig.ts'
 import { isDelete, isPut, notes, type Step } from './steps.ts'
 
 const verifies: Step = ({ path }, before) =>
@@ -52,11 +52,11 @@ test.each(sample(steps, 9))(
     needs('index lag')
     const opened = await openShop()
     const { couch, db } = opened
-    const asking = askAllTheWhile(opened)
+    const polling = pollAllTheTime(opened)
     await dieAt(step, opened)
     await deployShop(couch, db.name, shop(2))
-    await asking.stop()
-    expect(turns(asking.answers)).toEqual([1, 2])
+    await polling.stop()
+    expect(turns(polling.answers)).toEqual([1, 2])
     expect(await opened.left()).toEqual([])
     expect(await db.get('_design/app')).toMatchObject({ rows: 2 })
   },
@@ -69,11 +69,11 @@ test.each(sample(steps, 9))(
     const opened = await openShop()
     const { couch, db } = opened
     const { _rev, ...before } = await db.get('_design/app')
-    const asking = askAllTheWhile(opened)
+    const polling = pollAllTheTime(opened)
     await dieAt(step, opened)
     await rollBack({ couch, databases: [db.name], deadAfterMs: 400 })
-    await asking.stop()
-    expect([[1], [1, 2, 1]]).toContainEqual(turns(asking.answers))
+    await polling.stop()
+    expect([[1], [1, 2, 1]]).toContainEqual(turns(polling.answers))
     expect(await opened.left()).toEqual([])
     expect(await db.get('_design/app')).toMatchObject(before)
   },
@@ -96,10 +96,10 @@ thoroughTest('a rollback restores attachments of any size', async () => {
 test.each([1, 3])('a deploy of other files (%d) removes the staged copy of a killed deploy', async (rows) => {
   needs('index lag')
   const opened = await openShop()
-  const asking = askAllTheWhile(opened)
+  const polling = pollAllTheTime(opened)
   await dieAt(notes('swapping'), opened)
   await deployShop(opened.couch, opened.db.name, shop(rows))
-  await asking.stop()
-  expect(turns(asking.answers)).toEqual([...new Set([1, rows])])
+  await polling.stop()
+  expect(turns(polling.answers)).toEqual([...new Set([1, rows])])
   expect(await opened.left()).toEqual([])
 })

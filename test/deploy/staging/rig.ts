@@ -62,7 +62,7 @@ export const deployShop = (
     ...options,
   })
 
-export interface Asking {
+export interface Polling {
   /** The answer of each query in order of arrival; failures as text. */
   readonly answers: readonly (number | string)[]
   /** Milliseconds. */
@@ -71,15 +71,15 @@ export interface Asking {
 }
 
 /** Queries the view as users do, again and again, until the end of the test or `stop`. */
-export function askAllTheWhile({ rows }: Shop): Asking {
+export function pollAllTheTime({ rows }: Shop): Polling {
   const answers: (number | string)[] = []
-  const asking = { answers, slowest: 0, stop }
+  const polling = { answers, slowest: 0, stop }
   let stopped = false
   const going = (async () => {
     while (!stopped) {
       const began = performance.now()
       answers.push(await rows().catch(String))
-      asking.slowest = Math.max(asking.slowest, performance.now() - began)
+      polling.slowest = Math.max(polling.slowest, performance.now() - began)
       await sleep(10)
     }
   })()
@@ -88,7 +88,7 @@ export function askAllTheWhile({ rows }: Shop): Asking {
     await going
   }
   onTestFinished(stop)
-  return asking
+  return polling
 }
 
 /** Without repetitions: `[1, 1, 2, 2]` becomes `[1, 2]`. */

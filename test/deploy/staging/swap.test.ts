@@ -6,22 +6,22 @@ import { createTestCouch, needs } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
 import { pass, refuse, startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
 import { ddocFolder } from '../folder.ts'
-import { askAllTheWhile, deployShop, openShop, shop, turns } from './rig.ts'
+import { pollAllTheTime, deployShop, openShop, shop, turns } from './rig.ts'
 
 test('the old index answers queries until the new one is complete, and no query waits', async () => {
   needs('index lag')
   const opened = await openShop(1000)
   const { couch, db } = opened
-  const asking = askAllTheWhile(opened)
+  const polling = pollAllTheTime(opened)
   const progress: Progress[] = []
   const began = performance.now()
   const report = await deployShop(couch, db.name, shop(2, 4), { onProgress: (seen) => progress.push(seen) })
   const tookMs = performance.now() - began
   expect(report.databases[0]!.ddocs).toMatchObject([{ kind: 'updated', id: '_design/app', staged: true }])
-  await asking.stop()
-  expect(turns(asking.answers)).toEqual([1, 2])
-  expect(asking.answers.length).toBeGreaterThan(20)
-  expect(asking.slowest).toBeLessThan(tookMs / 3) // two shards of 500 documents of 4 ms
+  await polling.stop()
+  expect(turns(polling.answers)).toEqual([1, 2])
+  expect(polling.answers.length).toBeGreaterThan(20)
+  expect(polling.slowest).toBeLessThan(tookMs / 3) // two shards of 500 documents of 4 ms
   const done = progress.flatMap((seen) => (seen.kind === 'warming' ? [seen.done] : []))
   expect(done.filter((count) => count > 0 && count < 1000).length).toBeGreaterThan(0)
   expect(await opened.left()).toEqual([])

@@ -5,7 +5,7 @@ import { createTestCouch, needs } from '../../support/couchdb.ts'
 import { sharedCluster } from '../../support/couchdb-cluster.ts'
 import { eventually } from '../../support/eventually.ts'
 import { pass, startFaultyProxy } from '../../support/faulty-proxy.ts'
-import { askAllTheWhile, deployShop, openShop, shop } from './rig.ts'
+import { pollAllTheTime, deployShop, openShop, shop } from './rig.ts'
 import { answerOf } from '../../support/answers.ts'
 
 /** The missing updates in each node's copy of the index, in the shard that has the design document. */
@@ -31,7 +31,7 @@ test('on a cluster all copies of the new index are complete before the swap, and
   const couches = cluster.nodes.map(({ url }) => createTestCouch({ url }))
   const opened = await openShop(1000, couches[0])
   const { db } = opened
-  const asking = couches.map((couch) => askAllTheWhile({ ...opened, rows: () => opened.rows(couch) }))
+  const polling = couches.map((couch) => pollAllTheTime({ ...opened, rows: () => opened.rows(couch) }))
   const proxy = await startFaultyProxy(cluster.nodes[1]!.url)
   let pending: number[] = []
   const isSwapping = ({ path, body }: { path: string; body: string }) =>
@@ -42,12 +42,12 @@ test('on a cluster all copies of the new index are complete before the swap, and
   }, isSwapping)
   await deployShop(createTestCouch({ url: proxy.url }), db.name, shop(2, 1), { deadAfterMs: 10_000 })
   // A query or a list may be answered by the copy that receives the last writes after the deploy has ended.
-  for (const { answers, stop } of asking) {
+  for (const { answers, stop } of polling) {
     await eventually(() => expect(answers.at(-1)).toBe(2))
     await stop()
   }
   expect(pending).toHaveLength(3)
   expect(Math.max(...pending)).toBeLessThan(5) // the deploy itself writes, too
-  for (const { answers } of asking) expect(new Set(answers)).toEqual(new Set([1, 2]))
+  for (const { answers } of polling) expect(new Set(answers)).toEqual(new Set([1, 2]))
   await eventually(async () => expect(await opened.left()).toEqual([]))
 })

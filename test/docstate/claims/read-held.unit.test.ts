@@ -7,22 +7,22 @@ test('certain claims are read first, and one database never takes all turns', as
   const { signal } = new AbortController()
   const [turns, answer] = [new Semaphore(() => 6), createLatch()]
   const [silent, other] = [1, 2].map(() => createReadHeld({ turns, timeoutMs: 1000, signal }))
-  const asked: string[] = []
+  const requested: string[] = []
   const about = (what: string) => async () => {
-    asked.push(what)
+    requested.push(what)
     await answer.opened
   }
   const waiting = [1, 2, 3, 4, 5].map((i) => silent!(about(`perhaps ${i}`)))
   waiting.push(silent!(about('held'), true))
   await new Promise(setImmediate)
-  expect(asked).toEqual(['perhaps 1', 'perhaps 2', 'perhaps 3', 'perhaps 4'])
+  expect(requested).toEqual(['perhaps 1', 'perhaps 2', 'perhaps 3', 'perhaps 4'])
   expect(await other!(({ first, timeoutMs }) => Promise.resolve({ first, timeoutMs }))).toEqual({
     first: true,
     timeoutMs: 1000,
   })
   answer.open()
   await Promise.all(waiting)
-  expect(asked.slice(4)).toEqual(['held', 'perhaps 5'])
+  expect(requested.slice(4)).toEqual(['held', 'perhaps 5'])
 })
 
 test('an abort rejects waiting requests and releases their turns', async () => {

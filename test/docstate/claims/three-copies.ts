@@ -51,7 +51,7 @@ export function createThreeCopies({ travel, outcome }: ThreeCopiesOptions): Thre
     trees[copy] = new Map([...trees[copy]!, [leaf._rev, leaf]])
     onNews(copy)
     for (const other of COPIES.filter((one) => one !== copy && !trees[one]!.has(leaf._rev))) {
-      void travel(`copy ${copy} tells copy ${other}`).then(() => add(other, leaf)) // internal replication
+      void travel(`copy ${copy} informs copy ${other}`).then(() => add(other, leaf)) // internal replication
     }
   }
 
@@ -72,12 +72,12 @@ export function createThreeCopies({ travel, outcome }: ThreeCopiesOptions): Thre
   ): Promise<T[]> {
     const { answered, unreached } = outcome()
     const answers: T[] = []
-    const asked = COPIES.filter((copy) => copy !== unreached)
+    const requested = COPIES.filter((copy) => copy !== unreached)
     await new Promise<void>((resolve) => {
-      for (const copy of asked) {
+      for (const copy of requested) {
         void travel(`${what} to copy ${copy}`).then(() => {
           answers.push(question(copy))
-          if (answers.length === asked.length || isEnough(answers)) resolve()
+          if (answers.length === requested.length || isEnough(answers)) resolve()
         })
       }
     })
@@ -110,8 +110,8 @@ export function createThreeCopies({ travel, outcome }: ThreeCopiesOptions): Thre
     make: (copy, doc) => add(copy, childOf(undefined, doc)),
     shown: (copy) => winnerOf(leavesOf(trees[copy]!)),
     living: () => leavesOf(merged(trees)).filter(({ _deleted }) => !_deleted),
-    set onNews(heard: (copy: number) => void) {
-      onNews = heard
+    set onNews(received: (copy: number) => void) {
+      onNews = received
     },
     database(worker) {
       const known: Partial<Database> = {

@@ -128,7 +128,7 @@ test('in a visited database, the handler takes documents written since the last 
   const [db] = await make(before, `${prefix}-db-a`)
   await db!.bulk(orders(50, 'old'))
   await aSecond()
-  before.tell(db!.name, 'created')
+  before.report(db!.name, 'created')
   await eventually(() => expect(before.visited()).toMatchObject({ databases: 1, open: 0, waiting: 0 }))
   await before.stop()
 
@@ -139,7 +139,7 @@ test('in a visited database, the handler takes documents written since the last 
   })
   await eventually(() => expect(rig.visited()).toMatchObject({ databases: 1, open: 0, waiting: 0 }))
   await db!.put(order('new'))
-  rig.tell(db!.name)
+  rig.report(db!.name)
   await eventually(() => expect(rig.handled).toEqual(['new']))
   await rig.stop()
   await db!.put(order('between'))

@@ -27,7 +27,7 @@ const defaults = {
 }
 
 /** Explains a document in this state, for a sidecar with a handler for `paid`. */
-async function told(state: string, options: Partial<ExplainOptions> = {}): Promise<string[]> {
+async function linesOf(state: string, options: Partial<ExplainOptions> = {}): Promise<string[]> {
   const database = await freshDb('explain')
   await database.put({ _id: 'o', type: 'order', state })
   const table = createControl<Machines>(machines)
@@ -39,7 +39,7 @@ const SERVED = /^A sidecar with these settings serves explain-/
 
 describe('the explain command', () => {
   test('explain shows the handler of a state and the possible next states', async () => {
-    expect(await told('paid')).toEqual([
+    expect(await linesOf('paid')).toEqual([
       expect.stringMatching(SERVED),
       'The next state can be invoiced (by the sidecar) or cancelled (by the owner).',
       'The handler is unsafe, with an attempt limit of 3 and a timeout of 5 min.',
@@ -50,7 +50,7 @@ describe('the explain command', () => {
   test('explain shows an unlimited number of attempts and fails for a missing database', async () => {
     const table = createControl<Machines>(machines)
     table.unsafe('order', 'paid', () => Promise.resolve(), { attempts: Number.MAX_SAFE_INTEGER })
-    expect(await told('paid', { table })).toContain(
+    expect(await linesOf('paid', { table })).toContain(
       'The handler is unsafe, with no attempt limit and a timeout of 5 min.',
     )
     const database = createTestCouch().db(uniqueName('nowhere'))
@@ -68,7 +68,7 @@ describe('the explain command', () => {
       priority: 1,
       version: '7',
     })
-    const lines = await told('paid', { table })
+    const lines = await linesOf('paid', { table })
     expect(lines.slice(2, 7)).toEqual([
       'The handler of version 7 is unsafe, with an attempt limit of 20 and a timeout of 5 min.',
       'The handler runs for one document with the key "ann" at a time.',
@@ -78,7 +78,7 @@ describe('the explain command', () => {
     ])
     const broken = createControl<Machines>(machines)
     broken.unsafe('order', 'paid', () => Promise.resolve(), { key: ({ customer }) => (customer as string).trim() })
-    expect((await told('paid', { table: broken }))[3]).toMatch(/^The document will fail: the handler's key throws/)
+    expect((await linesOf('paid', { table: broken }))[3]).toMatch(/^The document will fail: the handler's key throws/)
   })
 
   test('explain shows that a document is older than a handler that takes only new documents', async () => {
@@ -99,7 +99,7 @@ describe('the explain command', () => {
   test('explain shows a shadow handler', async () => {
     const table = createControl<Machines>(machines)
     table.unsafe('order', 'paid', () => Promise.resolve(), { shadow: true, version: '8' })
-    expect((await told('paid', { table })).slice(2, 5)).toEqual([
+    expect((await linesOf('paid', { table })).slice(2, 5)).toEqual([
       'No handler takes documents of type order in state paid. Nothing happens automatically.',
       expect.stringContaining('The database declares a handler (unsafe)'),
       'A shadow handler of version 8 runs on the document. The sidecar only logs its effects.',
@@ -107,7 +107,7 @@ describe('the explain command', () => {
   })
 
   test('explain shows the timeout of a state', async () => {
-    expect(await told('invoiced')).toEqual([
+    expect(await linesOf('invoiced')).toEqual([
       expect.stringMatching(SERVED),
       'The next state can be late (by the sidecar) or archived (by the client).',
       'The state times out after 90 min. The document then goes to state late.',
@@ -117,20 +117,20 @@ describe('the explain command', () => {
   })
 
   test('explain shows that a state is final or undeclared', async () => {
-    expect((await told('archived')).join()).toContain('The machine declares no next state.')
-    expect(await told('payed')).toContain(
+    expect((await linesOf('archived')).join()).toContain('The machine declares no next state.')
+    expect(await linesOf('payed')).toContain(
       'The machine of order has no state payed, only paid, invoiced, late, cancelled, archived.',
     )
   })
 
   test('explain shows the machine in the database if the handlers declare none', async () => {
     const table = createControl<Machines>({})
-    const lines = await told('paid', { table })
+    const lines = await linesOf('paid', { table })
     expect(lines).toContain('The next state can be invoiced (by the sidecar) or cancelled (by the owner).')
     expect(lines.at(-1)).toBe(
       'The database declares a handler (unsafe). Use the SIDECAR_HANDLERS of the running sidecar.',
     )
-    expect((await told('paid', { table, guarded: {} })).join()).toContain('The type order has no machine')
+    expect((await linesOf('paid', { table, guarded: {} })).join()).toContain('The type order has no machine')
   })
 
   test('explain shows conflicting revisions and the log message to search for', async () => {
@@ -148,8 +148,8 @@ describe('the explain command', () => {
   })
 
   test('explain shows that no sidecar serves the database and that a handler does not start', async () => {
-    expect((await told('paid', { served: false }))[0]).toMatch(/^No sidecar with these settings serves explain-/)
-    const lines = await told('paid', { faultsOf: () => ['the database has another machine'] })
+    expect((await linesOf('paid', { served: false }))[0]).toMatch(/^No sidecar with these settings serves explain-/)
+    const lines = await linesOf('paid', { faultsOf: () => ['the database has another machine'] })
     expect(lines.at(-1)).toBe('The sidecar does not start this handler: the database has another machine.')
   })
 })

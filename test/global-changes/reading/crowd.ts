@@ -16,7 +16,7 @@ const ids = updatesOf(150)
  * revision of every document written after its sequence. Returns the number of duplicate rows.
  */
 export async function readWhileWriting(db: EventDatabase, { feed, run, collect }: ReturnType<typeof createFeed>) {
-  await eventually(() => db.tell(...ids))
+  await eventually(() => db.report(...ids))
   run()
   const written = new Map<string, number>()
   const places: Seq[] = []
@@ -24,7 +24,7 @@ export async function readWhileWriting(db: EventDatabase, { feed, run, collect }
   for (let round = 0; round < ROUNDS; round++) {
     if (round === FOLLOWED) {
       await eventually(async () => {
-        await db.tell('note')
+        await db.report('note')
         expect(feed.counts().rows).toBeGreaterThan(0)
       })
     }
@@ -34,7 +34,7 @@ export async function readWhileWriting(db: EventDatabase, { feed, run, collect }
     if (round % 3 === 0) await eventually(() => expect(reader.reading.isBehind).toBe(false)) // "now" is resolved
     readers.push({ from, reader })
     const some = ids.slice((round * 7) % 120).slice(0, 30)
-    await db.tell(...some)
+    await db.report(...some)
     for (const id of some) written.set(id, round)
   }
   const revs = await revsOf(db)

@@ -33,10 +33,10 @@ test('no reader loses a row when the feed breaks or the server goes down', async
   for (let round = 0; round < 4; round++) {
     const ids = updatesOf(20, round * 20)
     written.push(...ids)
-    await db.tell(...ids.slice(0, 10))
+    await db.report(...ids.slice(0, 10))
     if (round % 2 === 0) proxy.dropConnections()
     else await proxy.down()
-    await db.tell(...ids.slice(10))
+    await db.report(...ids.slice(10))
     if (round % 2 === 1) await proxy.up()
     for (const { updates } of readers) {
       await eventually(() => expect([...new Set(updates.map(({ id }) => id))].sort()).toEqual([...written].sort()))
@@ -47,7 +47,7 @@ test('no reader loses a row when the feed breaks or the server goes down', async
 test('a reader with a backlog waits for a server that is down', async () => {
   const { db, proxy, run, open, signal } = await setUp()
   run()
-  await db.tell(...updatesOf(3))
+  await db.report(...updatesOf(3))
   const reader = open()
   expect(await reader.next(1, signal)).toHaveLength(1)
   await proxy.down()
@@ -62,13 +62,13 @@ test.each([
 ])('readers start a database over that is deleted and created again %s', async (_, later) => {
   needs('database identity')
   const { db, proxy, run, collect } = await setUp()
-  await db.tell(...updatesOf(10))
+  await db.report(...updatesOf(10))
   run()
   await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
   const reader = collect()
   await eventually(() => expect(reader.updates).toHaveLength(10))
   await remake(db, later)
-  await eventually(() => db.tell('updated:db1', 'created:new')) // CouchDB may answer 404 for a moment
+  await eventually(() => db.report('updated:db1', 'created:new')) // CouchDB may answer 404 for a moment
   await eventually(() =>
     expect(
       reader.updates
@@ -84,15 +84,15 @@ test('readers also start a database over that is created again between two feed 
   const { db, proxy, run, collect } = await setUp()
   run()
   await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
-  await db.tell('updated:db0')
+  await db.report('updated:db0')
   const reader = collect()
   await eventually(() => expect(reader.updates).toHaveLength(1)) // from a page
   const held = hold('request')
   proxy.next(held.fault, ({ path }) => path === `/${db.name}`)
-  await db.tell(...updatesOf(999, 1)) // with these rows a connection reaches its limit of 1,000
+  await db.report(...updatesOf(999, 1)) // with these rows a connection reaches its limit of 1,000
   await eventually(() => expect([held.isThere(), reader.updates.length]).toEqual([true, 1000]))
   await remake(db)
-  await eventually(() => db.tell('updated:db0')) // CouchDB may answer 404 for a moment
+  await eventually(() => db.report('updated:db0')) // CouchDB may answer 404 for a moment
   held.release()
   await eventually(() => expect(reader.updates.slice(1000).map(({ id }) => id)).toEqual(['updated:db0']))
 })
@@ -108,7 +108,7 @@ test('the feed waits until its database exists', async () => {
     events.subscribe(name, ({ event, channel }) => seen.push([channel, event]))
   }
   await createAgain(db)
-  await db.tell('created:acme/orders', 'deleted:users')
+  await db.report('created:acme/orders', 'deleted:users')
   await eventually(() => expect(seen).toHaveLength(2))
   expect(seen).toEqual(
     expect.arrayContaining([
@@ -118,18 +118,18 @@ test('the feed waits until its database exists', async () => {
   )
   const reader = collect({ since: NOW })
   await eventually(() => expect(reader.reading.isBehind).toBe(false))
-  await db.tell('updated:users')
+  await db.report('updated:users')
   await eventually(() => expect(reader.ids()).toEqual(['updated:users']))
 })
 
 test('rows from before the start cause no event', async () => {
   const { db, events, run } = await setUp()
-  await db.tell('updated:old')
+  await db.report('updated:old')
   const seen: string[] = []
   events.subscribe('database:updated', ({ event }) => seen.push(event.database))
   run()
   await eventually(async () => {
-    await db.tell('updated:new')
+    await db.report('updated:new')
     expect(seen.length).toBeGreaterThan(0)
   })
   expect(new Set(seen)).toEqual(new Set(['new']))

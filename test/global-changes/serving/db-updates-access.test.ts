@@ -44,7 +44,7 @@ describe('a client without access is refused before any other check', () => {
   it.each(['Anna', '1anna', 'anna/orders', 'änna', 'anna@example.com'])(
     'a user named %s is refused, because no account can have this name',
     async (name) => {
-      const { get } = await start({ told: ['updated:orders', `updated:${name}/orders`] })
+      const { get } = await start({ existing: ['updated:orders', `updated:${name}/orders`] })
       const user = await createUser(uniqueName(name))
       for (const query of queries) {
         const response = await get(query, user)
@@ -55,13 +55,13 @@ describe('a client without access is refused before any other check', () => {
 
   it('a user named _admin without the admin role is refused, because _admin stands for databases without an account', async () => {
     const caller = { name: '_admin', roles: ['admin'] }
-    const { get } = await start({ told: ['updated:orders'], whoIs: () => Promise.resolve(caller) })
+    const { get } = await start({ existing: ['updated:orders'], whoIs: () => Promise.resolve(caller) })
     expect((await get()).status).toBe(403)
   })
 })
 
 describe('a user', () => {
-  const told = (name: string) => [
+  const existing = (name: string) => [
     `created:${name}/orders`,
     `updated:${name}/a/b`,
     `deleted:${name}/`,
@@ -72,12 +72,12 @@ describe('a user', () => {
     'updated:orders',
     '_design/x',
   ]
-  const own = (name: string) => told(name).slice(0, 3).toSorted()
+  const own = (name: string) => existing(name).slice(0, 3).toSorted()
 
   it.each(feeds)('sees the databases of the account with the same name: feed=%s', async (feed) => {
     const name = uniqueName('anna$+-()_')
     const user = await createUser(name)
-    const { get } = await start({ told: told(name) })
+    const { get } = await start({ existing: existing(name) })
     for (const query of ['', '&descending=true']) {
       const rows = rowsIn(await (await get(`?feed=${feed}&timeout=30${query}`, user)).text())
       expect(idsOf(rows)).toEqual(own(name))
@@ -88,7 +88,7 @@ describe('a user', () => {
   it('waits as on an empty feed if only other databases have rows', async () => {
     const name = uniqueName('anna')
     const user = await createUser(name)
-    const { db, get, url } = await start({ told: ['updated:orders'] })
+    const { db, get, url } = await start({ existing: ['updated:orders'] })
     const empty = /^\{"results":\[\n\n\],\n"last_seq":.*\}\n$/
     expect(await (await get('', user)).text()).toMatch(empty)
     expect(await (await get('?feed=longpoll&timeout=30', user)).text()).toMatch(empty)
@@ -96,9 +96,9 @@ describe('a user', () => {
     const continuous = await openFeed(`${url}?feed=continuous&since=now`, user)
     const theirs = await openFeed(`${url}?feed=continuous&since=now`)
     for (const reader of [longpoll, continuous, theirs]) await eventually(() => expect(reader.text).not.toBe(''))
-    await db.tell('updated:orders', 'updated:other/orders')
+    await db.report('updated:orders', 'updated:other/orders')
     await eventually(() => expect(theirs.rows()).toHaveLength(2))
-    await db.tell(`updated:${name}/orders`)
+    await db.report(`updated:${name}/orders`)
     await eventually(() => expect(longpoll.ended).toBe(true))
     for (const reader of [longpoll, continuous]) {
       await eventually(() => expect(idsOf(reader.rows())).toEqual([`updated:${name}/orders`]))
@@ -110,8 +110,8 @@ describe('a user', () => {
     const user = await createUser(name)
     const others = Array.from({ length: 700 }, (_, i) => `updated:other/${i}`)
     const own = Array.from({ length: 7 }, (_, i) => `updated:${name}/${i}`)
-    const { db, get } = await start({ told: own.slice(0, 3) })
-    await db.tell(...others, ...own.slice(3))
+    const { db, get } = await start({ existing: own.slice(0, 3) })
+    await db.report(...others, ...own.slice(3))
     const first = (await (await get('?limit=4', user)).json()) as Listed
     expect(first.results).toHaveLength(4)
     const rest = (await (await get(`?limit=4&since=${first.last_seq}`, user)).json()) as Listed
@@ -124,10 +124,10 @@ describe('a user', () => {
     const name = uniqueName('anna')
     const user = await createUser(name)
     const clock = createManualClock()
-    const { db, url, feed, get } = await startFollowing({ told: ['updated:orders'], clock })
+    const { db, url, feed, get } = await startFollowing({ existing: ['updated:orders'], clock })
     const reader = await openFeed(`${url}?feed=continuous&since=now&timeout=500`, user)
     await eventually(() => expect([reader.text, clock.sleeping]).toEqual(['\n', 1]))
-    await db.tell('updated:orders')
+    await db.report('updated:orders')
     await eventually(() => expect(feed.counts().rows).toBe(1))
     await clock.advance(500)
     await eventually(() => expect(reader.ended).toBe(true))
@@ -138,7 +138,7 @@ describe('a user', () => {
 
 test('accepts every client as an admin on a server that does so', async () => {
   const party = { name: null, roles: ['_admin'] }
-  const { get } = await start({ told: ['updated:orders'], whoIs: () => Promise.resolve(party) })
+  const { get } = await start({ existing: ['updated:orders'], whoIs: () => Promise.resolve(party) })
   expect(rowsIn(await (await get('', {})).text())).toHaveLength(1)
 })
 
@@ -147,7 +147,7 @@ describe('the ETag', () => {
     (await get(query, headers)).headers.get('etag')
 
   it('avoids the answer while it would be unchanged', async () => {
-    const { db, get } = await start({ told: ['updated:a', 'updated:b'] })
+    const { db, get } = await start({ existing: ['updated:a', 'updated:b'] })
     const etag = (await etagOf(get, '?limit=5'))!
     for (const names of [etag, `"other", ${etag}`, `W/${etag}`]) {
       const response = await get('?limit=5', { ...admin, 'if-none-match': names })
@@ -155,7 +155,7 @@ describe('the ETag', () => {
     }
     expect((await get('?limit=5', { ...admin, 'if-none-match': etag }, 'HEAD')).status).toBe(304)
     expect((await get('?limit=5', { ...admin, 'if-none-match': '"other"' })).status).toBe(200)
-    await db.tell('updated:a')
+    await db.report('updated:a')
     const response = await get('?limit=5', { ...admin, 'if-none-match': etag })
     expect([response.status, rowsIn(await response.text()).length]).toEqual([200, 2])
     expect(response.headers.get('cache-control')).toBe('private, no-cache')
@@ -163,7 +163,7 @@ describe('the ETag', () => {
 
   it('differs for each parameter that changes the answer, and for each user', async () => {
     const [name, other] = [uniqueName('anna'), uniqueName('bob')]
-    const { get } = await start({ told: [`updated:${name}/a`, `updated:${other}/a`, 'updated:c'] })
+    const { get } = await start({ existing: [`updated:${name}/a`, `updated:${other}/a`, 'updated:c'] })
     const place = ((await (await get('?limit=1')).json()) as Listed).last_seq
     const queries = ['', '?limit=1', '?limit=2', `?since=${place}`, '?since=now', '?descending=true', '?limit=0']
     const callers = [admin, await createUser(name), await createUser(other)]
@@ -174,16 +174,16 @@ describe('the ETag', () => {
   })
 
   it('is absent on feeds that wait', async () => {
-    const { get } = await start({ told: ['updated:a'] })
+    const { get } = await start({ existing: ['updated:a'] })
     for (const feed of feeds.slice(1)) expect(await etagOf(get, `?feed=${feed}&timeout=10`)).toBeNull()
   })
 
   it('differs after the database is created again', async () => {
     needs('database identity')
-    const { db, get } = await start({ told: ['updated:a'] })
+    const { db, get } = await start({ existing: ['updated:a'] })
     const etag = await etagOf(get, '')
     await makeAgain(db)
-    await eventually(() => db.tell('updated:a'))
+    await eventually(() => db.report('updated:a'))
     expect(await etagOf(get, '')).not.toBe(etag)
   })
 })

@@ -15,13 +15,13 @@ const { username, password } = new URL(couchUrl())
 const withAdmin = (url: string) => url.replace('//', `//${username}:${password}@`).replace('/_db_updates', '')
 
 test('nano reads _db_updates of the sidecar as it reads that of CouchDB', async () => {
-  const { db, url } = await start({ told: ['created:acme/orders', 'updated:acme/orders'] })
+  const { db, url } = await start({ existing: ['created:acme/orders', 'updated:acme/orders'] })
   const server = nano(withAdmin(url))
   const all = (await server.updates()) as unknown as Listed
   expect(idsOf(all.results)).toEqual(['created:acme/orders', 'updated:acme/orders'])
   const query = { feed: 'longpoll', since: all.last_seq, heartbeat: 20, limit: 1 }
   const waiting = server.request({ db: '_db_updates', qs: query }) as Promise<Listed>
-  await db.tell('deleted:acme/orders')
+  await db.report('deleted:acme/orders')
   expect(idsOf((await waiting).results)).toEqual(['deleted:acme/orders'])
   await expect(server.request({ db: '_db_updates', qs: { limit: 'x' } })).rejects.toMatchObject({
     statusCode: 400,
@@ -34,12 +34,12 @@ test('curl prints rows as they arrive', async () => {
   const run = promisify(execFile)
   const hasCurl = await run('curl', ['--version']).then(Boolean, () => false)
   if (!hasCurl) skipFor('no curl here')
-  const { db, url, feed } = await start({ told: ['updated:old'] })
+  const { db, url, feed } = await start({ existing: ['updated:old'] })
   const args = ['-sSN', '-u', decodeURIComponent(`${username}:${password}`)]
   const showing = run('curl', [...args, `${url}?feed=continuous&since=now&limit=2&heartbeat=50`])
   await eventually(() => expect(feed.counts().pages).toBeGreaterThan(0))
-  await db.tell('updated:a')
-  await db.tell('updated:b')
+  await db.report('updated:a')
+  await db.report('updated:b')
   const { stdout } = await showing
   expect(idsOf(rowsIn(stdout))).toEqual(['updated:a', 'updated:b'])
   expect(stdout).toMatch(/^\n+\{.*\}\n\n*\{.*\}\n\{"last_seq":.*\}\n$/)
@@ -99,15 +99,15 @@ async function followAsCloudantDoes(server: string, feed: 'continuous' | 'longpo
 }
 
 test.each(['continuous', 'longpoll'] as const)('cloudant-follow follows _db_updates: %s', async (feed) => {
-  const told = ['created:a', 'updated:a', 'deleted:a', 'created:b']
-  const { db, url, feed: updates, stop } = await startFollowing({ told: told.slice(0, 1), routes: [welcome()] })
+  const existing = ['created:a', 'updated:a', 'deleted:a', 'created:b']
+  const { db, url, feed: updates, stop } = await startFollowing({ existing: existing.slice(0, 1), routes: [welcome()] })
   const follower = await followAsCloudantDoes(url.replace('/_db_updates', ''), feed, 400)
-  for (const [i, id] of told.entries()) {
-    if (i > 0) await db.tell(id)
+  for (const [i, id] of existing.entries()) {
+    if (i > 0) await db.report(id)
     await eventually(() => expect(follower.found).toContain(id))
     // The next row waits for the client: a row in a page may come twice (docs/designs/global-changes.md).
     await eventually(() => expect(updates.counts().pages).toBe(feed === 'longpoll' ? i + 2 : 1))
   }
-  expect([follower.found, follower.failed, follower.timeouts()]).toEqual([told, [], 0])
+  expect([follower.found, follower.failed, follower.timeouts()]).toEqual([existing, [], 0])
   await stop()
 })

@@ -14,54 +14,54 @@ const endless = ['longpoll', 'continuous', 'eventsource'] as const
 const beats = { longpoll: '\n', continuous: '\n', eventsource: 'event: heartbeat\ndata: \n\n' }
 
 test('a continuous feed starts at once with a newline and sends rows as they arrive', async () => {
-  const { db, url } = await start({ told: ['updated:old'] })
+  const { db, url } = await start({ existing: ['updated:old'] })
   const reader = await openFeed(`${url}?feed=continuous&since=now`)
   await eventually(() => expect(reader.text).toBe('\n'))
-  await db.tell('created:a', 'updated:a')
+  await db.report('created:a', 'updated:a')
   await eventually(() => expect(idsOf(reader.rows())).toEqual(['created:a', 'updated:a']))
-  await db.tell('deleted:a')
+  await db.report('deleted:a')
   await eventually(() => expect(idsOf(reader.rows())).toEqual(['created:a', 'deleted:a', 'updated:a']))
   expect(reader.ended).toBe(false)
 })
 
 test('a continuous feed with rows starts without a newline', async () => {
-  const { url } = await start({ told: ['updated:old'] })
+  const { url } = await start({ existing: ['updated:old'] })
   const reader = await openFeed(`${url}?feed=continuous`)
   await eventually(() => expect(reader.text).toMatch(/^\{"db_name":"old",.*\}\n$/))
 })
 
 test('a longpoll ends with the first rows that arrive', async () => {
-  const { db, url, get } = await start({ told: ['updated:old'] })
+  const { db, url, get } = await start({ existing: ['updated:old'] })
   const reader = await openFeed(`${url}?feed=longpoll&since=now`)
   await eventually(() => expect(reader.text).toBe('{"results":[\n'))
-  await db.tell('note')
-  await db.tell('created:a')
+  await db.report('note')
+  await db.report('created:a')
   await eventually(() => expect(reader.ended).toBe(true))
   const { results, last_seq } = JSON.parse(reader.text) as Listed
   expect(idsOf(results)).toEqual(['created:a'])
-  await db.tell('updated:a')
+  await db.report('updated:a')
   const next = (await (await get(`?feed=longpoll&since=${last_seq}`)).json()) as Listed
   expect(idsOf(next.results)).toEqual(['updated:a'])
 })
 
 test('an event source continues after rows and heartbeats, and each row has its sequence', async () => {
-  const { db, url } = await start({ told: ['updated:old'] })
+  const { db, url } = await start({ existing: ['updated:old'] })
   const reader = await openFeed(`${url}?feed=eventsource&since=now&heartbeat=20`)
   await eventually(() => expect(reader.text.match(/^event: heartbeat\ndata: \n\n/gm)?.length).toBeGreaterThan(2))
-  await db.tell('created:a')
+  await db.report('created:a')
   await eventually(() => expect(idsOf(reader.rows())).toEqual(['created:a']))
   const { seq } = reader.rows()[0]!
   expect(reader.text).toContain(`"seq":${JSON.stringify(seq)},"account":"_admin"}\nid: ${JSON.stringify(seq)}\n\n`)
-  await db.tell('updated:a')
+  await db.report('updated:a')
   await eventually(() => expect(idsOf(reader.rows())).toEqual(['created:a', 'updated:a']))
 })
 
 test('an event source sends its sequence before its first row, so that a reconnect misses nothing', async () => {
-  const { db, url, get } = await start({ told: ['updated:old'] })
+  const { db, url, get } = await start({ existing: ['updated:old'] })
   const reader = await openFeed(`${url}?feed=eventsource&since=now`)
   await eventually(() => expect(reader.text).toMatch(/^id: .*\n\n$/))
   reader.leave()
-  await db.tell('updated:new')
+  await db.report('updated:new')
   const headers = { ...admin, 'Last-Event-ID': reader.text.slice('id: '.length).trim() }
   const text = await (await get('?feed=eventsource&since=now&timeout=30', headers)).text()
   expect(idsOf(rowsIn(text))).toEqual(['updated:new'])
@@ -89,7 +89,7 @@ test.each(endless)('%s: a heartbeat follows each idle heartbeat interval, and tr
     reader.leave()
     await eventually(() => expect(clock.sleeping).toBe(0))
   }
-  await db.tell('updated:a') // the database had no row
+  await db.report('updated:a') // the database had no row
 })
 
 test.each(endless)('%s: the feed ends after its timeout without a row, after one minute at most', async (feed) => {
@@ -136,7 +136,7 @@ test('each row restarts the timeout of a continuous feed', async () => {
   for (let round = 1; round <= 3; round++) {
     await eventually(() => expect(clock.sleeping).toBe(1))
     await clock.advance(900)
-    await db.tell('updated:a')
+    await db.report('updated:a')
     await eventually(() => expect(reader.rows()).toHaveLength(round))
   }
   await eventually(() => expect(clock.sleeping).toBe(1))
@@ -148,7 +148,7 @@ test.each(endless)('%s: the feed ends with its last allowed row, whose sequence 
   const { db, url, get } = await start()
   const reader = await openFeed(`${url}?feed=${feed}&since=now&limit=1`)
   await eventually(() => expect(reader.text).not.toBe(''))
-  await db.tell('updated:a', 'updated:b', 'updated:c')
+  await db.report('updated:a', 'updated:b', 'updated:c')
   await eventually(() => expect(reader.ended).toBe(true))
   expect(rowsIn(reader.text)).toHaveLength(1)
   const { seq, db_name } = rowsIn(reader.text)[0]!
@@ -157,7 +157,7 @@ test.each(endless)('%s: the feed ends with its last allowed row, whose sequence 
 })
 
 test('a stop ends every open feed cleanly, and every later feed at once', async () => {
-  const { db, url, get, stop, feed: updates } = await start({ told: ['updated:old'] })
+  const { db, url, get, stop, feed: updates } = await start({ existing: ['updated:old'] })
   const readers = await Promise.all(endless.map((feed) => openFeed(`${url}?feed=${feed}&since=now&heartbeat=60000`)))
   for (const reader of readers) await eventually(() => expect(reader.text).not.toBe(''))
   await stop()
@@ -166,7 +166,7 @@ test('a stop ends every open feed cleanly, and every later feed at once', async 
   const { last_seq } = JSON.parse(longpoll!.text) as Listed
   expect(continuous!.text).toBe(`\n{"last_seq":${JSON.stringify(last_seq)}}\n`)
   expect(updates.counts().readers).toBe(0)
-  await db.tell('updated:new')
+  await db.report('updated:new')
   for (const feed of endless) {
     const text = await (await get(`?feed=${feed}&since=${last_seq}&heartbeat=60000`)).text()
     expect(idsOf(rowsIn(text))).toEqual(['updated:new'])
@@ -175,7 +175,7 @@ test('a stop ends every open feed cleanly, and every later feed at once', async 
 
 test('a stop lets an answer that must be complete finish', async () => {
   const proxy = await startFaultyProxy()
-  const { get, stop } = await start({ url: proxy.url, told: updatesOf(501) })
+  const { get, stop } = await start({ url: proxy.url, existing: updatesOf(501) })
   const held = hold('request')
   proxy.next(
     held.fault,
@@ -190,7 +190,7 @@ test('a stop lets an answer that must be complete finish', async () => {
 
 test('a client that disconnects leaves nothing behind, for any kind of wait', async () => {
   const proxy = await startFaultyProxy()
-  const { url, feed, port } = await start({ url: proxy.url, told: updatesOf(3) })
+  const { url, feed, port } = await start({ url: proxy.url, existing: updatesOf(3) })
   const waiting = await Promise.all(endless.map((feed) => openFeed(`${url}?feed=${feed}&since=now&heartbeat=60000`)))
   expect(feed.counts().readers).toBe(3)
   for (const reader of waiting) reader.leave()
@@ -215,7 +215,7 @@ thoroughTest('a client that disconnects with unread rows leaves nothing behind',
     .write(`GET /_db_updates?feed=continuous HTTP/1.1\r\nHost: x\r\nAuthorization: ${admin.authorization}\r\n\r\n`)
   await eventually(() => expect(feed.counts().readers).toBe(1))
   const long = (prefix: string) => Array.from({ length: 1100 }, (_, i) => `updated:${prefix}${String(i).repeat(2000)}`)
-  for (let round = 0; feed.counts().slow === 0; round++) await db.tell(...long(`x${round}`))
+  for (let round = 0; feed.counts().slow === 0; round++) await db.report(...long(`x${round}`))
   client.destroy()
   await eventually(() => expect(feed.counts().readers).toBe(0))
 })
@@ -229,8 +229,8 @@ test('a slow client gets the last row of each database, without duplicates', asy
   const head = `Host: x\r\nAuthorization: ${admin.authorization}\r\nConnection: close\r\n\r\n`
   client.pause().write(`GET /_db_updates?feed=continuous&since=now&heartbeat=1000 HTTP/1.1\r\n${head}`)
   await eventually(() => expect(feed.counts().pages).toBeGreaterThan(0))
-  for (let round = 0; round < 5; round++) await db.tell(...long('a')) // 15 MB in all: more than the connection buffers
-  await db.tell(...long('b'))
+  for (let round = 0; round < 5; round++) await db.report(...long('a')) // 15 MB in all: more than the connection buffers
+  await db.report(...long('b'))
   await eventually(() => expect(feed.counts().slow).toBe(1))
   let text = ''
   client.setEncoding('utf8').on('data', (chunk: string) => void (text += chunk))
@@ -248,7 +248,7 @@ test('a slow client gets the last row of each database, without duplicates', asy
 
 test('an answer that must be complete is cut off if it cannot be', async () => {
   const proxy = await startFaultyProxy()
-  const { get } = await start({ url: proxy.url, told: updatesOf(500) })
+  const { get } = await start({ url: proxy.url, existing: updatesOf(500) })
   proxy.next(cutAfterBytes(20_000), ({ query }) => query.has('descending'))
   const response = await get('?descending=true')
   expect(response.status).toBe(200)
@@ -262,7 +262,7 @@ test('an unreachable server is an error for new clients, and open feeds wait for
   await eventually(() => expect(reader.text).not.toBe(''))
   await proxy.down()
   expect((await get()).status).toBe(503)
-  await db.tell('updated:a')
+  await db.report('updated:a')
   const { length } = reader.text
   await eventually(() => expect(reader.text.length).toBeGreaterThan(length + 2))
   await proxy.up()

@@ -32,14 +32,14 @@ interface StartOptions {
   /** The database does not exist. */
   readonly missing?: boolean
   /** The event documents before the feed starts. */
-  readonly told?: readonly string[]
+  readonly existing?: readonly string[]
 }
 
 /** The `_db_updates` of a sidecar, over a database of its own. */
 export async function start(options: StartOptions = {}) {
-  const { url = couchUrl(), clock = systemClock, routes = [], told = [] } = options
+  const { url = couchUrl(), clock = systemClock, routes = [], existing = [] } = options
   const db = await freshEventDatabase()
-  if (told.length > 0) await db.tell(...told)
+  if (existing.length > 0) await db.report(...existing)
   if (options.missing) await deleteDb(db.name)
   const events = createEvents({ log })
   const stopping = new AbortController()

@@ -26,7 +26,7 @@ test('a browser’s EventSource loses no row when it reconnects, also before its
       other.addEventListener('heartbeat', () => beats++)
     </script>`)
   })
-  const { db, url } = await start({ told: ['updated:old'], routes: [page] })
+  const { db, url } = await start({ existing: ['updated:old'], routes: [page] })
   const httpCredentials = { username: decodeURIComponent(username), password: decodeURIComponent(password) }
   const tab = await (await (await openBrowser()).newContext({ httpCredentials })).newPage()
   await tab.goto(url.replace('/_db_updates', '/page'))
@@ -34,9 +34,9 @@ test('a browser’s EventSource loses no row when it reconnects, also before its
   await eventually(async () =>
     expect(await tab.evaluate('opened + (source.readyState === 0 ? " ended" : "")')).toBe('1 ended'),
   )
-  await db.tell('updated:a')
+  await db.report('updated:a')
   await eventually(async () => expect(await tab.evaluate('seen')).toEqual(['updated:a']))
-  await db.tell('updated:b', 'updated:c')
+  await db.report('updated:b', 'updated:c')
   await eventually(async () =>
     expect(await tab.evaluate('seen.sort()')).toEqual(['updated:a', 'updated:b', 'updated:c']),
   )

@@ -30,11 +30,11 @@ const lastSeq = (text: string) => String(JSON.parse(/"last_seq":(.*)\}\n$/.exec(
 
 describe.each(sample(feeds, 3))('feed=%s', (feed) => {
   /** Endless feeds end after a short idle time. */
-  const asking = (query = '') => `?feed=${feed}&timeout=30${query && `&${query}`}`
+  const queryOf = (query = '') => `?feed=${feed}&timeout=30${query && `&${query}`}`
 
   it('returns the existing rows and then the last sequence', async () => {
-    const { get } = await start({ told: events })
-    const response = await get(asking())
+    const { get } = await start({ existing: events })
+    const response = await get(queryOf())
     expect(response.status).toBe(200)
     expect(response.headers.get('content-type')).toBe(feed === 'eventsource' ? 'text/event-stream' : 'application/json')
     const text = await response.text()
@@ -51,32 +51,32 @@ describe.each(sample(feeds, 3))('feed=%s', (feed) => {
   })
 
   it('returns no row of an empty database and no row since now', async () => {
-    expect(rowsOf(feed, await (await (await start()).get(asking())).text())).toEqual([])
-    const { get } = await start({ told: events })
-    expect(rowsOf(feed, await (await get(asking('since=now'))).text())).toEqual([])
+    expect(rowsOf(feed, await (await (await start()).get(queryOf())).text())).toEqual([])
+    const { get } = await start({ existing: events })
+    expect(rowsOf(feed, await (await get(queryOf('since=now'))).text())).toEqual([])
   })
 
   it('omits documents that are no database events', async () => {
     const { db, get } = await start()
-    await db.tell(...events, 'renamed:orders', 'note', '_design/x', 'updated:', 'updated:gone')
+    await db.report(...events, 'renamed:orders', 'note', '_design/x', 'updated:', 'updated:gone')
     await db.remove('updated:gone', (await db.get('updated:gone'))._rev)
-    expect(idsOf(rowsOf(feed, await (await get(asking())).text()))).toEqual(events.toSorted())
+    expect(idsOf(rowsOf(feed, await (await get(queryOf())).text()))).toEqual(events.toSorted())
   })
 
   it('returns a row for a database of any name', async () => {
     const { db, get } = await start()
     const names = ['a:b', 'a/b/c', '_users', 'a$+-()_', 'Ünïcødé "🐘"\u2028']
-    await db.tell(...names.map((name) => `updated:${name}`))
-    const rows = rowsOf(feed, await (await get(asking())).text())
+    await db.report(...names.map((name) => `updated:${name}`))
+    const rows = rowsOf(feed, await (await get(queryOf())).text())
     expect(rows.map(({ db_name }) => db_name).sort()).toEqual(names.toSorted())
   })
 
   it('returns at most limit rows and the sequence after them', async () => {
     const { db, get } = await start()
-    await db.tell('note', 'another', ...updatesOf(5))
+    await db.report('note', 'another', ...updatesOf(5))
     const seen: string[] = []
     for (let since = '0', round = 0; round < 3; round++) {
-      const text = await (await get(`${asking()}&limit=2&since=${since}`)).text()
+      const text = await (await get(`${queryOf()}&limit=2&since=${since}`)).text()
       const rows = rowsOf(feed, text)
       seen.push(...idsOf(rows))
       since = feed === 'eventsource' ? String(rows.at(-1)!.seq) : lastSeq(text)
@@ -85,7 +85,7 @@ describe.each(sample(feeds, 3))('feed=%s', (feed) => {
   })
 
   it('returns no row for limit=0 and keeps its sequence', async () => {
-    const { get } = await start({ told: updatesOf(5) })
+    const { get } = await start({ existing: updatesOf(5) })
     const text = await (await get(`?feed=${feed}&limit=0`)).text()
     expect(rowsOf(feed, text)).toEqual([])
     if (feed === 'eventsource') return
@@ -96,7 +96,7 @@ describe.each(sample(feeds, 3))('feed=%s', (feed) => {
 
   it('returns rows from last to first when descending, from any sequence, and ends', async () => {
     const { db, get } = await start()
-    for (const id of updatesOf(6)) await db.tell(id)
+    for (const id of updatesOf(6)) await db.report(id)
     const all = rowsOf(feed, await (await get(`?feed=${feed}&descending=true&since=now`)).text())
     expect(idsOf(all)).toEqual(updatesOf(6))
     const two = rowsOf(feed, await (await get(`?feed=${feed}&descending=true&limit=2`)).text())
@@ -107,9 +107,9 @@ describe.each(sample(feeds, 3))('feed=%s', (feed) => {
   })
 
   it('returns more rows than one page', async () => {
-    const { get } = await start({ told: updatesOf(1234) })
+    const { get } = await start({ existing: updatesOf(1234) })
     for (const query of ['', 'descending=true', 'limit=1100', 'descending=true&limit=1100']) {
-      const rows = rowsOf(feed, await (await get(asking(query))).text())
+      const rows = rowsOf(feed, await (await get(queryOf(query))).text())
       expect(new Set(idsOf(rows)).size).toBe(query.includes('limit') ? 1100 : 1234)
     }
   })
@@ -140,12 +140,12 @@ describe.each(sample(feeds, 3))('feed=%s', (feed) => {
   })
 
   it('reads parameters as CouchDB does: signed numbers, a quoted sequence, and unknown parameters', async () => {
-    const { get } = await start({ told: updatesOf(3) })
+    const { get } = await start({ existing: updatesOf(3) })
     const place = lastSeq(await (await get('?limit=2')).text())
     const query = `&limit=%2B2&heartbeat=false&filter=_view&since=${encodeURIComponent(`"${place}"`)}`
-    expect(rowsOf(feed, await (await get(asking(query))).text())).toHaveLength(1)
-    expect(rowsOf(feed, await (await get(`${asking()}&since=now&last-event-id=${place}`)).text())).toHaveLength(1)
-    expect(rowsOf(feed, await (await get(`${asking()}&last-event-id=${place}&since=now`)).text())).toHaveLength(0)
+    expect(rowsOf(feed, await (await get(queryOf(query))).text())).toHaveLength(1)
+    expect(rowsOf(feed, await (await get(`${queryOf()}&since=now&last-event-id=${place}`)).text())).toHaveLength(1)
+    expect(rowsOf(feed, await (await get(`${queryOf()}&last-event-id=${place}&since=now`)).text())).toHaveLength(0)
   })
 
   it('reports a missing database', async () => {
@@ -159,7 +159,7 @@ describe.each(sample(feeds, 3))('feed=%s', (feed) => {
   })
 
   it('answers HEAD at once without a body', async () => {
-    const { feed: updates, get } = await start({ told: events })
+    const { feed: updates, get } = await start({ existing: events })
     const response = await get(`?feed=${feed}&since=now&heartbeat=1000`, admin, 'HEAD')
     expect([response.status, await response.text()]).toEqual([200, ''])
     expect(response.headers.has('etag')).toBe(feed === 'normal')
@@ -182,7 +182,7 @@ it.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])('rejects the method %s', 
 })
 
 it('prefers the Last-Event-ID header of an event source to the sequence in the query', async () => {
-  const { get } = await start({ told: updatesOf(3) })
+  const { get } = await start({ existing: updatesOf(3) })
   const place = lastSeq(await (await get('?limit=2')).text())
   for (const id of [place, `"${place}"`]) {
     const headers = { ...admin, 'Last-Event-ID': id }

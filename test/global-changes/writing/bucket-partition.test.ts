@@ -34,11 +34,11 @@ test('each bucket belongs to exactly one writing worker, and a leaving worker’
     expect(new Set([...ones, ...others]).size).toBe(64)
     expect(Math.min(ones.size, others.size)).toBeGreaterThan(10)
   })
-  let told = 0
-  one.partition.onChange(() => void (told += 1), new AbortController().signal)
+  let reported = 0
+  one.partition.onChange(() => void (reported += 1), new AbortController().signal)
   other.leave()
   await eventually(() => expect(one.partition.buckets().size).toBe(64))
-  expect(told).toBeGreaterThan(0)
+  expect(reported).toBeGreaterThan(0)
 })
 
 test('every worker owns all buckets until the members are known', async () => {

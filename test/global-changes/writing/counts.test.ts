@@ -52,8 +52,8 @@ test('the sweep age is that of the last complete sweep, and is absent while the 
   const age = () => changes.counts().sweptMsAgo
   const isList = ({ path }: SeenRequest) => path === '/_all_dbs'
   proxy.plan((request) => (isList(request) ? refuse(500) : undefined))
-  const asked = proxy.requests.filter(isList).length
-  const failed = () => proxy.requests.filter(isList).length - asked
+  const requested = proxy.requests.filter(isList).length
+  const failed = () => proxy.requests.filter(isList).length - requested
   await eventually(() => expect(failed()).toBeGreaterThan(2))
   const [before, young] = [failed(), age()]
   await eventually(() => expect(failed()).toBeGreaterThan(before + 2))

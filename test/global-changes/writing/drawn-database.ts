@@ -75,15 +75,15 @@ export class DrawnDatabase {
   faults(rows: Rows): string[] {
     const { created, updated, deleted } = rows.get(this.name) ?? {}
     const faults = {
-      'is there, and not told to be made': this.isThere && !created,
-      'was changed, and not told so':
+      'exists, without a created event': this.isThere && !created,
+      'was changed, without an updated event':
         this.#updatedAfter !== undefined && !(updated && updated.times > this.#updatedAfter),
-      'was not deleted, and told so': !this.#wasDeleted && deleted,
-      'was deleted, and not told so':
+      'was not deleted, with a deleted event': !this.#wasDeleted && deleted,
+      'was deleted, without a deleted event':
         this.#deletedAfter !== undefined && !(deleted && deleted.times > this.#deletedAfter),
-      'is there, and told to be made before it is told to be deleted':
+      'exists, with a created event before the deleted event':
         this.isThere && created && deleted && created.place < deleted.place,
-      'is gone, and told to be there':
+      'is gone, with a later event than deleted':
         !this.isThere && Math.max(created?.place ?? -1, updated?.place ?? -1) > (deleted?.place ?? -1),
     }
     return Object.entries(faults).flatMap(([fault, isSo]) => (isSo ? [`${this.name} ${fault}`] : []))

@@ -44,37 +44,49 @@ test.each([
   expect(eventsBetween(known, now)).toEqual(events)
 })
 
-const told = (...events: DatabaseEvent[]) => new Set(events)
+const reported = (...events: DatabaseEvent[]) => new Set(events)
 
 test.each([
-  ['created', nothing, at('1', 1), told('created'), [['created']]],
-  ['updated, without a created event', nothing, at('1', 1), told('updated'), [['created', 'updated']]],
-  ['updated, for a database in no list', nothing, at('0', 1), told('updated'), [['updated']]],
-  ['created, for a deleted database', nothing, nothing, told('created'), [['created']]],
-  ['updated', at('1', 1), at('1', 2), told('updated'), [['updated']]],
-  ['created only, for a database created again', at('1', 1), at('2', 0), told('created'), [['deleted'], ['created']]],
-  ['deleted only, for a database created again', at('1', 1), at('2', 0), told('deleted'), [['deleted'], ['created']]],
+  ['created', nothing, at('1', 1), reported('created'), [['created']]],
+  ['updated, without a created event', nothing, at('1', 1), reported('updated'), [['created', 'updated']]],
+  ['updated, for a database in no list', nothing, at('0', 1), reported('updated'), [['updated']]],
+  ['created, for a deleted database', nothing, nothing, reported('created'), [['created']]],
+  ['updated', at('1', 1), at('1', 2), reported('updated'), [['updated']]],
+  [
+    'created only, for a database created again',
+    at('1', 1),
+    at('2', 0),
+    reported('created'),
+    [['deleted'], ['created']],
+  ],
+  [
+    'deleted only, for a database created again',
+    at('1', 1),
+    at('2', 0),
+    reported('deleted'),
+    [['deleted'], ['created']],
+  ],
   [
     'deleted and created within one second',
     at('1', 1),
     at('1', 0),
-    told('deleted', 'created'),
+    reported('deleted', 'created'),
     [['deleted'], ['created']],
   ],
   [
     'updated, for a database created again',
     at('1', 1),
     at('2', 1),
-    told('updated'),
+    reported('updated'),
     [['deleted'], ['created', 'updated']],
   ],
-  ['deleted, for an unchanged database', at('1', 1), at('1', 1), told('deleted'), [[]]],
-  ['deleted', at('1', 1), nothing, told('deleted'), [[], ['deleted']]],
+  ['deleted, for an unchanged database', at('1', 1), at('1', 1), reported('deleted'), [[]]],
+  ['deleted', at('1', 1), nothing, reported('deleted'), [[], ['deleted']]],
   [
     'created, updated and deleted',
     nothing,
     nothing,
-    told('deleted', 'updated', 'created'),
+    reported('deleted', 'updated', 'created'),
     [['created', 'updated'], ['deleted']],
   ],
 ] as const)('the feed rows become the right event documents: %s', (_, known, read, events, written) => {
@@ -82,33 +94,45 @@ test.each([
 })
 
 test.each([
-  ['an update', at('1', 3), at('1', 5), told('updated'), at('1', 5)],
-  ['an update without a created event', nothing, at('1', 5), told('updated'), nothing],
-  ['a created event, with later changes', nothing, at('1', 5), told('created'), at('1', 0)],
-  ['a created and an updated event', nothing, at('1', 5), told('created', 'updated'), at('1', 5)],
-  ['a created event of a deleted database', nothing, nothing, told('created'), GONE],
-  ['a deleted and a created event', at('1', 3), at('2', 5), told('deleted', 'created'), at('2', 0)],
-  ['a deleted and a created event within one second', at('1', 3), at('1', 2), told('deleted', 'created'), at('1', 0)],
-  ['an update of a deleted database', at('1', 3), nothing, told('updated'), at('1', 3)],
-  ['a deleted event', at('1', 3), nothing, told('deleted'), nothing],
-  ['nothing', at('1', 3), at('1', 3), told(), at('1', 3)],
-  ['an update read from a node with a lag', of('a', 3), of('b', 2), told('updated'), both],
-  ['an update of an older copy', of('a', 3), of('a', 2), told('updated'), of('a', 2)],
-  ['an event that may be a repetition', unsure(at('1', 3)), at('1', 3), told('created'), at('1', 0)],
+  ['an update', at('1', 3), at('1', 5), reported('updated'), at('1', 5)],
+  ['an update without a created event', nothing, at('1', 5), reported('updated'), nothing],
+  ['a created event, with later changes', nothing, at('1', 5), reported('created'), at('1', 0)],
+  ['a created and an updated event', nothing, at('1', 5), reported('created', 'updated'), at('1', 5)],
+  ['a created event of a deleted database', nothing, nothing, reported('created'), GONE],
+  ['a deleted and a created event', at('1', 3), at('2', 5), reported('deleted', 'created'), at('2', 0)],
+  [
+    'a deleted and a created event within one second',
+    at('1', 3),
+    at('1', 2),
+    reported('deleted', 'created'),
+    at('1', 0),
+  ],
+  ['an update of a deleted database', at('1', 3), nothing, reported('updated'), at('1', 3)],
+  ['a deleted event', at('1', 3), nothing, reported('deleted'), nothing],
+  ['nothing', at('1', 3), at('1', 3), reported(), at('1', 3)],
+  ['an update read from a node with a lag', of('a', 3), of('b', 2), reported('updated'), both],
+  ['an update of an older copy', of('a', 3), of('a', 2), reported('updated'), of('a', 2)],
+  ['an event that may be a repetition', unsure(at('1', 3)), at('1', 3), reported('created'), at('1', 0)],
 ])('the ledger is right after writing: %s', (_, known, read, events, after) => {
   expect(knownAfter(known, read, events)).toEqual(after)
 })
 
 test.each([
-  ['a created event of an unknown database', nothing, at('1', 3), told('created'), unsure(at('1', 3))],
-  ['a created event of a deleted database', nothing, nothing, told('created', 'deleted'), GONE],
-  ['an updated event of a deleted database', nothing, nothing, told('updated'), GONE],
-  ['a deleted event of a deleted database', nothing, nothing, told('deleted'), undefined],
-  ['an updated event of a database in no list', nothing, at('1', 3), told('updated'), undefined],
-  ['an updated event of a known database', at('1', 3), at('1', 4), told('updated'), undefined],
-  ['a deleted and a created event of a known database', at('1', 3), at('2', 4), told('deleted', 'created'), undefined],
-  ['a retry of a failed write', unsure(at('1', 3)), at('1', 4), told('created'), unsure(at('1', 3))],
-  ['a created event after one of an unknown life', some, at('1', 4), told('created'), unsure(at('1', 4))],
+  ['a created event of an unknown database', nothing, at('1', 3), reported('created'), unsure(at('1', 3))],
+  ['a created event of a deleted database', nothing, nothing, reported('created', 'deleted'), GONE],
+  ['an updated event of a deleted database', nothing, nothing, reported('updated'), GONE],
+  ['a deleted event of a deleted database', nothing, nothing, reported('deleted'), undefined],
+  ['an updated event of a database in no list', nothing, at('1', 3), reported('updated'), undefined],
+  ['an updated event of a known database', at('1', 3), at('1', 4), reported('updated'), undefined],
+  [
+    'a deleted and a created event of a known database',
+    at('1', 3),
+    at('2', 4),
+    reported('deleted', 'created'),
+    undefined,
+  ],
+  ['a retry of a failed write', unsure(at('1', 3)), at('1', 4), reported('created'), unsure(at('1', 3))],
+  ['a created event after one of an unknown life', some, at('1', 4), reported('created'), unsure(at('1', 4))],
 ])('the note before writing is right: %s', (_, known, read, written, note) => {
   expect(noteBefore(known, read, written)).toEqual(note)
 })

@@ -130,7 +130,7 @@ export const notFound: Fault = (exchange) => {
 export interface FeedByHand {
   readonly proxy: FaultyProxy
   /** Adds a row to the feed. */
-  readonly tell: (event: DatabaseEvent, database: string) => void
+  readonly report: (event: DatabaseEvent, database: string) => void
   /** As the proxy's `plan`, for every request except the feed. */
   readonly plan: (choose: (request: SeenRequest) => Fault | undefined) => void
   /** Resolves when the feed has a reader. */
@@ -160,7 +160,7 @@ export async function startFeedByHand(): Promise<FeedByHand> {
   return {
     proxy,
     plan,
-    tell: (type, db_name) => void rows!.push(`${JSON.stringify({ db_name, type, seq: `${++seq}-x` })}\n`),
+    report: (type, db_name) => void rows!.push(`${JSON.stringify({ db_name, type, seq: `${++seq}-x` })}\n`),
     followed: () => eventually(() => expect(rows).toBeDefined()),
   }
 }

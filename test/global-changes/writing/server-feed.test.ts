@@ -90,11 +90,11 @@ test('repeated reads of an idle server write nothing', async () => {
   const { couch, proxy, changes } = await start()
   await follows(proxy.requests)
   await eventually(() => couch.db('_users').get('_design/_auth')) // CouchDB writes it some seconds after its start
-  let asked = 0
+  let requested = 0
   const looks = async (count: number) => {
     for (let look = 0; look < count; look++) {
       const before = proxy.requests.filter(isAll).length
-      changes.change({ ...settings, sweep_interval: 200 + ++asked }) // makes it list all databases now
+      changes.change({ ...settings, sweep_interval: 200 + ++requested }) // makes it list all databases now
       await eventually(() => expect(proxy.requests.filter(isAll).length).toBeGreaterThan(before))
     }
   }

@@ -35,12 +35,12 @@ async function sweepsPass(proxy: FaultyProxy): Promise<void> {
 
 test('no event is written before the ledger is read', async () => {
   const db = await freshDb('orders')
-  const { proxy, plan, tell, followed } = await startFeedByHand()
+  const { proxy, plan, report, followed } = await startFeedByHand()
   const notes = createHold()
   plan((request) => (isNotes(request) ? notes.requests : undefined))
   const { changes, seen, written } = startGlobalChanges({ partition: only(db.name), by: proxy.url, settings: often })
   await followed()
-  tell('created', db.name)
+  report('created', db.name)
   // The event has left its windows and is not yet written.
   const isWithWriter = { pendingEvents: 0, pendingWrites: 0, lagMs: expect.toSatisfy((ms: number) => ms > 0) as number }
   await eventually(() => expect(changes.counts()).toMatchObject(isWithWriter))
@@ -59,56 +59,56 @@ test('a database created again without a sidecar gets all events, though the fee
   await first.seen(db.name, ['created'])
   await first.stop()
   await makeAgain(db)
-  const { proxy, tell, followed } = await startFeedByHand()
+  const { proxy, report, followed } = await startFeedByHand()
   const again = startGlobalChanges({ name: first.name, partition: only(db.name), by: proxy.url, settings: often })
   await followed()
-  tell('created', db.name) // while the first sweep leaves its findings to the feed
+  report('created', db.name) // while the first sweep leaves its findings to the feed
   await eventually(async () => expect(await again.written(db.name)).toEqual(['created 2', 'deleted 1']))
 })
 
 test('a database deleted before its event is written gets a deleted event without a feed row', async () => {
   const db = await freshDb('orders')
   await deleteDb(db.name)
-  const { proxy, tell, followed } = await startFeedByHand()
+  const { proxy, report, followed } = await startFeedByHand()
   const { seen } = startGlobalChanges({ partition: only(db.name), by: proxy.url, settings: often })
   await followed()
-  tell('created', db.name)
+  report('created', db.name)
   await seen(db.name, ['created', 'deleted'])
 })
 
 test('an update of a deleted database follows its deletion, and the deletion is written again', async () => {
-  const { proxy, tell, followed } = await startFeedByHand()
+  const { proxy, report, followed } = await startFeedByHand()
   const db = await freshDb('orders')
   const { seen, written } = startGlobalChanges({ partition: only(db.name), by: proxy.url, settings: often })
   await followed()
   await seen(db.name, ['created'])
   await deleteDb(db.name)
-  tell('deleted', db.name)
+  report('deleted', db.name)
   await seen(db.name, ['created', 'deleted'])
-  tell('updated', db.name)
+  report('updated', db.name)
   await eventually(async () => expect(await written(db.name)).toEqual(['created 1', 'updated 1', 'deleted 2']))
 })
 
 test('a late deletion of an earlier life is not written for the existing database', async () => {
-  const { proxy, tell, followed } = await startFeedByHand()
+  const { proxy, report, followed } = await startFeedByHand()
   const db = await freshDb('orders')
   const { seen, written } = startGlobalChanges({ partition: only(db.name), by: proxy.url })
   await followed()
   await seen(db.name, ['created'])
-  tell('deleted', db.name)
+  report('deleted', db.name)
   await db.put({ _id: 'a' })
-  tell('updated', db.name)
+  report('updated', db.name)
   await seen(db.name, ['created', 'updated'])
-  tell('deleted', db.name)
+  report('deleted', db.name)
   await db.put({ _id: 'b' })
   await eventually(async () => {
-    tell('updated', db.name)
+    report('updated', db.name)
     expect(await written(db.name)).toEqual(['created 1', expect.not.stringMatching(/ 1$/)])
   })
 })
 
 test('a database created while a sweep waits for the list, and unreadable later, gets its event', async () => {
-  const { proxy, plan, tell, followed } = await startFeedByHand()
+  const { proxy, plan, report, followed } = await startFeedByHand()
   const name = uniqueName('orders')
   const { changes, couch, seen, kinds } = startGlobalChanges({ partition: only(name), by: proxy.url })
   onTestFinished(() => deleteDb(name))
@@ -119,7 +119,7 @@ test('a database created while a sweep waits for the list, and unreadable later,
   changes.change(often)
   await list.held
   await couch.db(name).create()
-  tell('created', name)
+  report('created', name)
   await seen(name, ['created'])
   plan((request) => (isInfo(request) ? notFound : undefined))
   list.release()
@@ -128,7 +128,7 @@ test('a database created while a sweep waits for the list, and unreadable later,
 })
 
 test('a database created and deleted during a sweep keeps its deleted event', async () => {
-  const { proxy, tell, followed } = await startFeedByHand()
+  const { proxy, report, followed } = await startFeedByHand()
   const name = uniqueName('orders')
   const { changes, couch, seen, written } = startGlobalChanges({ partition: only(name), by: proxy.url })
   await followed()
@@ -140,20 +140,20 @@ test('a database created and deleted during a sweep keeps its deleted event', as
   await reading.held
   reading.release()
   await deleteDb(name)
-  tell('created', name)
-  tell('deleted', name)
+  report('created', name)
+  report('deleted', name)
   await seen(name, ['created', 'deleted'])
   await sweepsPass(proxy)
   expect(await written(name)).toEqual(['created 1', 'deleted 1'])
 })
 
 test('a created event is not written before its note', async () => {
-  const { proxy, plan, tell, followed } = await startFeedByHand()
+  const { proxy, plan, report, followed } = await startFeedByHand()
   const db = await freshDb('orders')
   plan((request) => (isNote(request) ? refuse(500) : undefined))
   const { seen, written } = startGlobalChanges({ partition: only(db.name), by: proxy.url })
   await followed()
-  tell('created', db.name)
+  report('created', db.name)
   await eventually(() => expect(proxy.requests.filter(isNote).length).toBeGreaterThan(1))
   expect(await written(db.name)).toEqual([])
   plan(() => undefined)
@@ -167,13 +167,13 @@ test.each([
   'a database $what after a kill of the sidecar that wrote its created event gets the right events',
   async ({ happens, wanted }) => {
     needs('database identity')
-    const { proxy, tell, followed } = await startFeedByHand()
+    const { proxy, report, followed } = await startFeedByHand()
     const db = createTestCouch().db(uniqueName('orders'))
     const first = startGlobalChanges({ partition: only(db.name), by: proxy.url })
     onTestFinished(() => deleteDb(db.name))
     await followed()
     await db.create()
-    tell('created', db.name)
+    report('created', db.name)
     await first.seen(db.name, ['created'])
     await first.kill(proxy)
     await happens(db)
@@ -188,7 +188,7 @@ test.each([
   { how: 'falsely reported as deleted', isGone: false, again: makeAgain },
 ])('a new database $how, then created again without a sidecar, gets the right events', async ({ isGone, again }) => {
   needs('database identity')
-  const { proxy, plan, tell, followed } = await startFeedByHand()
+  const { proxy, plan, report, followed } = await startFeedByHand()
   const db = createTestCouch().db(uniqueName('orders'))
   const first = startGlobalChanges({ partition: only(db.name), by: proxy.url })
   onTestFinished(() => deleteDb(db.name))
@@ -196,7 +196,7 @@ test.each([
   await db.create()
   if (isGone) await deleteDb(db.name)
   else plan((request) => (isInfo(request) ? notFound : undefined))
-  tell('created', db.name)
+  report('created', db.name)
   await first.seen(db.name, ['created'])
   await first.kill(proxy)
   await again(db)
