@@ -44,7 +44,7 @@ export async function measureGlobalChanges(couch: Couch, url: string, couchPid: 
     await sleep(3000) // it switches to the databases' own feeds
     const few = names.slice(0, FOLLOWED)
     for (const name of few) await couch.db(name).put({ _id: 'one-of-those-that-changed-last' })
-    await sleep(10_000) // a sweep finds databases that were not followed
+    await sleep(10_000) // a listing finds the changes of databases that were not followed
     lines.push(...(await delays(couch, [ours], few, 'over the databases’ own')))
     return lines
   } finally {

@@ -37,7 +37,8 @@ export async function startProduct(url: string, name: string, delayMs: number, d
     ...{ SIDECAR_GLOBAL_CHANGES_DB: `${name}-events` },
   }
   const execArgv = ['--expose-gc', '--import', liveBytes]
-  const child = fork(main, ['start'], { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'], execArgv }) // a full pipe would stop it
+  // Without pipes: a full pipe would block the process.
+  const child = fork(main, ['start'], { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'], execArgv })
   const { username, password } = new URL(url)
   return {
     child,

@@ -64,7 +64,7 @@ test('compiles both projects after a shared file has changed', async () => {
     code: 0,
     compiled: ['-p tsconfig.build.json', '-p embedded/tsconfig.json'],
   })
-  expect(statSync(join(root, 'dist/sidecar/main.js')).mode & 0o111, 'for npx').toBe(0o111)
+  expect(statSync(join(root, 'dist/sidecar/main.js')).mode & 0o111, 'npx needs an executable file').toBe(0o111)
 })
 
 test('compiles a checkout without output and exits with the code of the compiler', async () => {

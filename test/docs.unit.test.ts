@@ -1,4 +1,4 @@
-/** Every reference in the docs resolves: pages, headings, source files and the tests that prove a statement. */
+/** Every reference in the docs exists: pages, headings, source files and tests. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'

@@ -16,7 +16,7 @@ test('a cluster handles documents that are written into a restored range', async
   const databases = await make({ couch: createTestCouch({ url }) }, ...names)
   for (const database of databases) await installDocstate(database, {})
   const rig = startVisits(prefix, {
-    ...{ url, lookAgainMs: [600_000, 600_000], sweepMs: 600_000 }, // no sweep finds what no feed reports
+    ...{ url, lookAgainMs: [600_000, 600_000], sweepMs: 600_000 }, // no sweep runs during the test
     databases: [`${prefix}-db-*`, `${prefix}-named`],
     register: (control, handled) =>
       control.safe('order', 'paid', (doc, { database }) => {
@@ -29,11 +29,11 @@ test('a cluster handles documents that are written into a restored range', async
     for (const database of databases) await database.bulk(ids.map((id) => JSON.stringify(order(id))))
     const all = names.flatMap((name) => ids.map((id) => `${name} ${id}`))
     const missing = () => all.filter((one) => !rig.handled.includes(one))
-    const tellAndLook = () => {
+    const reportAndCheck = () => {
       for (const name of names) rig.report(name) // repeated: the copy that is read may receive a write after its event
       expect(missing()).toEqual([])
     }
-    await eventually(tellAndLook)
+    await eventually(reportAndCheck)
     await eventually(() => expect(rig.visited()).toMatchObject({ databases: 2, open: 0, waiting: 0 }))
   }
   await handle('before', 10)

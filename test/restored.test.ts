@@ -22,14 +22,14 @@ beforeAll(async () => {
 })
 afterAll(() => server?.stop())
 
-/** A resync finds nothing that the feed misses. The sidecar lists all databases only after a break. */
+/** No resync and no sweep runs during the test. The sidecar lists all databases only after a break. */
 const SELDOM = { lookAgainMs: [600_000, 600_000], sweepMs: 600_000 } as const
 
 const put = async (database: Database, prefix: string, count: number) =>
   void (await database.bulk(Array.from({ length: count }, (_, i) => JSON.stringify(order(`${prefix}${i}`)))))
 const ids = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}${i}`)
 
-test('documents in restored databases are handled, behind the checkpoints and beyond them', async () => {
+test('documents in restored databases are handled, below and above the stored checkpoints', async () => {
   needs('private server')
   const proxy = await startFaultyProxy(server!.url)
   const [whole, range, passed, named] = ['f-db-whole', 'f-db-range', 'f-db-passed', 'f-named'] as const
@@ -58,24 +58,24 @@ test('documents in restored databases are handled, behind the checkpoints and be
     for (const database of databases) await put(database, prefix, count)
     for (const name of visited) rig.report(name)
   }
-  /** All handled changes are in the checkpoints, the stored ones included. */
-  const untilKept = async () => {
+  /** Resolves when the checkpoints, including the stored ones, cover all handled changes. */
+  const untilStored = async () => {
     await eventually(() => expect(rig.visited()).toMatchObject({ databases: 3, open: 0, waiting: 0 }))
     for (const database of databases) {
       if (!followed.includes(database.name)) continue
       await eventually(async () => {
-        const [place, info] = await Promise.all([database.get('_local/couchdb-sidecar:one'), database.info()])
-        expect(changesAt(place.seq as Seq)).toBe(changesAt(info.update_seq))
+        const [checkpoint, info] = await Promise.all([database.get('_local/couchdb-sidecar:one'), database.info()])
+        expect(changesAt(checkpoint.seq as Seq)).toBe(changesAt(info.update_seq))
       })
     }
   }
   await write('before', 10)
   await isHandled('before', 10)
-  await untilKept()
+  await untilStored()
   const copy = await server!.copy()
   await write('lost', 40)
   await isHandled('lost', 40)
-  await untilKept()
+  await untilStored()
 
   await proxy.down()
   await server!.restart(
@@ -239,7 +239,7 @@ test('an index is up to date again after a restored range reaches the same numbe
   await other!.put({ _id: '_design/one', views: { one: { map } } })
   await eventually(() => {
     indexes.change(kenSettings)
-    expect(fresh('indexed-other'), 'all databases were looked at').toEqual([true])
+    expect(fresh('indexed-other'), 'the sweep has read all databases').toEqual([true])
   })
   const before = await changes()
   await server!.restart(only(copy, [name], LAST_RANGE))

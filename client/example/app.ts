@@ -1,4 +1,4 @@
-/** Notebooks that follow their user: what an app makes of the client, without a framework. */
+/** An example app without a framework: notebooks that the client syncs between the devices of a user. */
 import PouchDB from 'pouchdb'
 import { createClient } from 'couchdb-sidecar-client'
 import { h, notify } from './dom.ts'
@@ -7,7 +7,7 @@ import { registrationView } from './registration.ts'
 import { sideView } from './side.ts'
 import { wordsOfSync } from './words.ts'
 
-// So that the page opens without a network, too; a browser that has no such thing opens it with one.
+// With the service worker, the page also opens offline. A browser without service workers needs a network.
 void navigator.serviceWorker?.register('sw.js').catch(() => undefined)
 
 const client = await createClient({
@@ -26,7 +26,7 @@ document.querySelector('#app')!.append(registration.card, registration.first, co
 
 let opened: { readonly id: string; readonly pane: ReturnType<typeof paneView> } | undefined
 
-/** The channel that the address names. */
+/** Shows the channel with this id, which the fragment of the URL names. */
 function open(id: string | undefined): void {
   if (opened?.id === id) return
   opened?.pane.end()

@@ -4,8 +4,8 @@ import { build } from 'esbuild'
 const folder = fileURLToPath(new URL('.', import.meta.url))
 
 /**
- * A module for browsers with all that it imports, from its source as it would stand in this folder.
- * `couchdb-sidecar-client` is taken from its sources.
+ * Bundles the source of a module with all its imports, for browsers. Relative imports start from this folder, and
+ * `couchdb-sidecar-client` comes from its TypeScript sources.
  */
 export async function bundle(contents: string): Promise<Uint8Array> {
   const { outputFiles } = await build({

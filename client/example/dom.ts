@@ -1,4 +1,4 @@
-/** What a page without a framework needs. Text is text: nothing here ever becomes markup. */
+/** DOM functions for a page without a framework. They insert all text as text, never as markup. */
 type Child = Node | string | undefined | false
 
 export function h<Name extends keyof HTMLElementTagNameMap>(
@@ -15,7 +15,7 @@ export function h<Name extends keyof HTMLElementTagNameMap>(
   return element
 }
 
-/** Shows what went wrong, for a while. */
+/** Shows an error message for six seconds. */
 export function notify(text: string): void {
   const notice = document.querySelector<HTMLElement>('#notice')!
   notice.textContent = text
@@ -32,7 +32,7 @@ export function button(text: string, work: () => Promise<unknown>, look = ''): H
   return made
 }
 
-/** A form of these fields; it is emptied when `work` has taken them. */
+/** A form with these fields. It is reset after `work` has succeeded. */
 export function form(
   fields: readonly HTMLElement[],
   submit: string,
@@ -62,8 +62,8 @@ export function field(
 }
 
 /**
- * Makes the children of a list these items: an element that is there stays and is drawn anew only when its item is
- * another, so that no input loses the focus.
+ * Shows these items as the children of a list. An existing element stays, and is redrawn only if its item has changed,
+ * so that no input loses the focus.
  */
 export function fill<Item>(
   list: HTMLElement,
@@ -71,10 +71,12 @@ export function fill<Item>(
   keyOf: (item: Item) => string,
   draw: (item: Item) => readonly Node[],
 ): void {
-  const there = new Map([...list.children].map((child) => [(child as HTMLElement).dataset.key, child as HTMLElement]))
+  const existing = new Map(
+    [...list.children].map((child) => [(child as HTMLElement).dataset.key, child as HTMLElement]),
+  )
   const wanted = items.map((item) => {
     const [key, looks] = [keyOf(item), JSON.stringify(item)]
-    const element = there.get(key) ?? h('li', { 'data-key': key })
+    const element = existing.get(key) ?? h('li', { 'data-key': key })
     if (element.dataset.looks !== looks) element.replaceChildren(...draw(item))
     element.dataset.looks = looks
     return element

@@ -5,7 +5,7 @@ import type { SiteOptions } from './site.ts'
 
 const read = (name: string) => readFile(fileURLToPath(new URL(name, import.meta.url)), 'utf8')
 
-/** What the example is made of, below a path that ends with a slash. esbuild runs afterwards. */
+/** The files of the example, below a path that ends with a slash. The process of esbuild keeps running until `stop`. */
 export async function exampleFiles(path: string): Promise<SiteOptions['files']> {
   return {
     [path]: { type: 'text/html; charset=utf-8', body: await read('index.html') },

@@ -1,4 +1,4 @@
-/** Notes are the app's own documents in a channel: the newest first. */
+/** A note: a document of the app in a channel. Lists show the newest note first. */
 export interface Note {
   readonly _id: string
   readonly text: string
@@ -7,7 +7,7 @@ export interface Note {
 
 export type NotesDb = PouchDB.Database
 
-/** Changes what is written in a note, as it is now. */
+/** Changes the text of the current revision of a note. */
 export async function changeNote(db: NotesDb, id: string, text: string): Promise<void> {
   await db.put({ ...(await db.get<Note>(id)), text })
 }
@@ -16,7 +16,7 @@ export async function deleteNote(db: NotesDb, id: string): Promise<void> {
   await db.remove(await db.get(id))
 }
 
-/** Draws the notes of a channel now and whenever they change. Returns the end of it. */
+/** Draws the notes of a channel now and after each change. Returns a function that stops it. */
 export function followNotes(db: NotesDb, draw: (notes: readonly Note[]) => void): () => void {
   let isOver = false
   async function read(): Promise<void> {

@@ -5,7 +5,7 @@ import { wordsOf } from './words.ts'
 
 const dates = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
 
-/** One channel: its notes, how its sync goes, and what its user may do with it. */
+/** One channel: its notes, the state of its sync, and the actions that its user may take. */
 export function paneView(client: Client<NotesDb>, id: string) {
   const title = h('h1', {})
   const words = h('span', { class: 'sync', role: 'status' })
@@ -73,7 +73,7 @@ export function paneView(client: Client<NotesDb>, id: string) {
   }
 }
 
-/** A note, and how to change it. Its place in the list is drawn again when it is another. */
+/** A note with a form to change it. `fill` redraws its list item when the note has changed. */
 function noteView(db: NotesDb, { _id, text, at }: Note): Node[] {
   const change = form([field('text', 'Change the note', { required: true, value: text })], 'Save', ({ text = '' }) =>
     changeNote(db, _id, text),

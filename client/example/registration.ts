@@ -2,7 +2,7 @@ import type { Client, Status } from 'couchdb-sidecar-client'
 import { button, field, form, h } from './dom.ts'
 import { wordsOfRegistration } from './words.ts'
 
-/** What is to be done before the device is active: nothing is hidden meanwhile, notes can be written already. */
+/** The steps until the device is active. The notebooks stay visible meanwhile, and the user can already write notes. */
 export function registrationView(client: Client) {
   const { platform = 'this device' } = navigator
   const first = h(

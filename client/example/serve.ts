@@ -1,4 +1,4 @@
-/** `npm run example`: serves the example, beside a sidecar that runs (`npm start`). */
+/** `npm run example`: serves the example. It needs a running sidecar (`npm start`). */
 import { stop } from 'esbuild'
 import { exampleFiles } from './files.ts'
 import { serveSite } from './site.ts'

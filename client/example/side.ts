@@ -4,7 +4,7 @@ import { wordsOf } from './words.ts'
 
 const addressesIn = (text: string): string[] => text.split(/[\s,;]+/).filter(Boolean)
 
-/** The list of channels, a form for another one, and the devices. */
+/** The list of channels with a form for a new one, and the list of devices. */
 export function sideView(client: Client) {
   const channels = h('ul', { class: 'channels' })
   const none = h('p', { class: 'quiet' }, 'No notebook yet. Make one: it works offline, too.')

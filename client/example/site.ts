@@ -1,17 +1,17 @@
 /**
- * Serves a page and passes on what belongs to the sidecar and to CouchDB, so that all of it is one origin: no CORS, and
- * cookies of no user. For trying out and for tests; in production, your proxy does the same.
+ * Serves a page, and forwards the requests for the sidecar and for CouchDB. So all three have one origin, and need no
+ * CORS. It is for tests and for trying the example. In production, your proxy does the same.
  */
 import { once } from 'node:events'
 import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export interface SiteOptions {
-  /** By their paths: what they are, and of what type. */
+  /** The content and the content type of each file, by path. */
   readonly files: Readonly<Record<string, { readonly type: string; readonly body: string | Uint8Array }>>
-  /** Addresses that paths lead to, `/inbox` to `http://localhost:5985/inbox`. */
+  /** The target of each forwarded path, such as `http://localhost:5985/inbox` for `/inbox`. */
   readonly proxies: Readonly<Record<string, string>>
-  /** 0: any free one. */
+  /** 0: any free port. */
   readonly port: number
 }
 

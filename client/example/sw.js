@@ -1,4 +1,4 @@
-/** Keeps the page itself, so that it opens without a network: the newest where there is one, what was kept where there is none. */
+/** Caches the page. With a network, the page is the newest version; without one, the cached version. */
 const KEPT = 'notes-page'
 const FILES = ['./', 'style.css', 'app.js']
 

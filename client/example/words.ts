@@ -5,7 +5,7 @@ export interface Words {
   readonly look: 'good' | 'wait' | 'bad' | 'off'
 }
 
-/** What a person reads of a channel. */
+/** The state of a channel, in words for its user. */
 export function wordsOf({ place, state, sync, error }: ChannelStatus): Words {
   if (error) return { text: 'failed', look: 'bad' }
   switch (place) {

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 export const program = join(root, 'dist', 'sidecar', 'main.js')
 
-/** Global setup of test projects that run the program: like `npm start`, compiles if a source is newer than the build. */
+/** The global setup of test projects that run the program. Like `npm start`, it compiles sources newer than the build. */
 export default async function build(): Promise<void> {
   try {
     await promisify(execFile)(process.execPath, [join(root, 'build-if-stale.js')])

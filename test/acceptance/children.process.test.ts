@@ -30,7 +30,8 @@ test.each([
   vi.stubEnv('MARK', mark)
   onTestFinished(() => void vi.unstubAllEnvs())
   const [db, couch] = [await freshDb('processes'), createTestCouch()]
-  const many = Array.from({ length: 100 }, (_, i) => [`app/filters/f${i}.js`, filter]) // enough files to see esbuild running
+  // Enough files that esbuild runs long enough to be seen.
+  const many = Array.from({ length: 100 }, (_, i) => [`app/filters/f${i}.js`, filter])
   const folder = ddocFolder(Object.fromEntries(many) as Record<string, string>)
   const deploying = Promise.allSettled([1, 2].map(() => deploy(couch, db.name, folder)))
   await eventually(() => expect(processesWith(mark).join()).toContain('esbuild'))

@@ -20,14 +20,14 @@ const writes = [
   'the claim',
   'the count of mails',
   'the hash of the code',
-  'that the mail is sent',
-  'the code that is tried',
+  'the result of sending the mail',
+  'the count of tried codes',
   'the confirmation',
-  'that the device is confirmed',
+  'the confirmed state of the device',
   'the user',
   // The last two come in either order, or together.
-  'that the code is used',
-  'that the device is active',
+  'the used state of the confirmation',
+  'the active state of the device',
 ]
 
 const isWrite = ({ method, path }: SeenRequest): boolean =>
@@ -62,12 +62,12 @@ const vanish =
 
 const troubles: Record<string, (proxy: FaultyProxy, registration: Registration) => Trouble> = {
   'does not arrive': () => ({ fault: cut, requests: 1 }),
-  'is done, but not answered': () => ({ fault: cutAfterUpstream, requests: 1 }),
-  'and the next four requests are answered with 500': () => ({ fault: refuse(500), requests: 5 }),
-  'finds CouchDB gone for a while': (...world) => ({ fault: vanish(...world), requests: 1 }),
+  'arrives without an answer': () => ({ fault: cutAfterUpstream, requests: 1 }),
+  'gets a 500, as do the next four requests,': () => ({ fault: refuse(500), requests: 5 }),
+  'meets a CouchDB outage': (...world) => ({ fault: vanish(...world), requests: 1 }),
 }
 
-/** Like a user whom the page invites to try again, repeats the click. Resolves with the password. */
+/** Repeats the click after a failure, as the page advises the user. Resolves with the password. */
 async function registerAnyway(registration: Registration, device: NewDevice): Promise<string | undefined> {
   await registration.control.member.put(device)
   await untilState(registration, device._id, 'confirming')
@@ -104,7 +104,7 @@ test.each(Object.keys(troubles))('a write that %s delays a registration without 
   })
 })
 
-test('while CouchDB does not answer, each client of the inbox gets an error without queueing behind all others', async () => {
+test('while CouchDB does not answer, each inbox client gets an error without waiting for the others', async () => {
   const proxy = await startFaultyProxy()
   const { sidecar } = await startRegistration({ COUCHDB_URL: proxy.url })
   const body = JSON.stringify({ ...newDevice(), secret_sha256: 'a'.repeat(64) })

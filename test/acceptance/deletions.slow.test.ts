@@ -43,7 +43,7 @@ test('each deletion is handled with the fields it kept', async () => {
   const all = await noted()
   for (const [id, file, database] of all) expect([file, database]).toEqual([`${id}.jpg`, photos.name])
   const twice = all.map(([id]) => id).filter((id, at, ids) => ids.indexOf(id) < at)
-  expect(twice.length, 'only what ran in the worker that was killed').toBeLessThanOrEqual(4)
+  expect(twice.length, 'only the runs that the kill interrupted are repeated').toBeLessThanOrEqual(4)
   await expect(
     control.member.put({ _id: `deletion:${photos.name}:x`, type: 'deletion/photo', state: 'run' }),
   ).rejects.toMatchObject({ code: 'forbidden' })

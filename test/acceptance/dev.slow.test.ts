@@ -17,7 +17,8 @@ async function createProject(): Promise<string> {
   const home = await mkdtemp(join(tmpdir(), 'dev-'))
   onTestFinished(() => rm(home, { recursive: true, force: true }))
   const folder = join(home, 'My Shop')
-  expect(await promisify(execFile)(process.execPath, [MAIN, 'init', folder])).toMatchObject({ stderr: '' }) // never runs in an image
+  // `init` never runs in a container: this test uses a process.
+  expect(await promisify(execFile)(process.execPath, [MAIN, 'init', folder])).toMatchObject({ stderr: '' })
   await mkdir(join(folder, 'node_modules'))
   const link = (name: string, to: string) => symlink(to, join(folder, 'node_modules', name))
   await Promise.all([link('couchdb-sidecar', root), link('couchdb-sidecar-embedded', join(root, 'embedded'))])

@@ -58,11 +58,11 @@ test('after a kill during a safe handler, the next sidecar runs the handler agai
 
 /** Faults of the save during which the sidecar is killed, and the result afterwards. */
 const saves: Record<string, { fault: Fault; then: (held: Held) => Promise<unknown> }> = {
-  'the save has arrived, and all is done': {
+  'the save arrives, and the document has its result': {
     fault: silenceAfterUpstream,
     then: untilInvoiced,
   },
-  'it has not, and the outcome is unknown': {
+  'the save is lost, and the document is parked': {
     fault: silence,
     then: (held) => untilParked(held, 'did not renew its claim'),
   },
@@ -97,9 +97,9 @@ test('a second stop signal ends the sidecar at once', async () => {
 })
 
 test.each([
-  ['SIGTERM', 'is away', 'down'],
-  ['SIGINT', 'is silent', 'silent'],
-] as const)('%s during the start, while CouchDB %s, stops the sidecar in good order', async (name, _, how) => {
+  ['SIGTERM', 'is unreachable', 'down'],
+  ['SIGINT', 'does not answer', 'silent'],
+] as const)('%s during the start, while CouchDB %s, ends the sidecar with exit code 0', async (name, _, how) => {
   const proxy = await startFaultyProxy()
   proxy.plan(() => silence)
   if (how === 'down') await proxy.down()
@@ -117,7 +117,8 @@ test.each([
   })
   child.kill(name)
   expect(await gone).toEqual([0, null])
-  await eventually(() => expect(lines.log.at(-1)).toMatchObject({ msg: 'stopped' })) // lines may come after the process has ended
+  // The last lines may arrive after the process has ended.
+  await eventually(() => expect(lines.log.at(-1)).toMatchObject({ msg: 'stopped' }))
 })
 
 test('a sidecar stops while CouchDB is unreachable, with the same effect as a kill', async () => {
@@ -162,7 +163,7 @@ async function startWithBad(does: string) {
 test.each([
   ['a promise that rejects', `void Promise.reject(new Error('left behind'))`],
   ['a timer that throws', `setTimeout(() => { throw new Error('left behind') }, 100)`],
-])('%s left behind by a handler drains and ends the process, and the log names the document', async (_, does) => {
+])('after a handler leaves behind %s, the process drains and ends, and the log names the document', async (_, does) => {
   const { sidecar, orders } = await startWithBad(does)
   await eventually(() => expect(sidecar.output()).toContain('code that a handler left running'))
   const line = sidecar

@@ -113,7 +113,7 @@ test('explain shows the machines of handlers and database, and deploy without ha
   const withHandlers = { ...settings, SIDECAR_HANDLERS: module }
   const said = async (args: string[], settings: Settings) => {
     const { code, stdout, stderr } = await runCommand(args, settings)
-    expect(code, stderr).toBe(0) // it may print there that the deploy takes long
+    expect(code, stderr).toBe(0) // stderr may contain the progress of a slow deploy
     return stdout
   }
   await orders.put({ _id: 'o', type: 'order', state: 'paid' })
@@ -143,12 +143,12 @@ test('explain shows the machines of handlers and database, and deploy without ha
 const broken = [
   ['exports no handlers', 'export const handlers = 1', 'expected a default export made by defineHandlers'],
   ['exports something else', 'export default {}', 'expected a default export made by defineHandlers'],
-  ['exports nothing at all', 'export default null', 'expected a default export made by defineHandlers'],
-  ['is no TypeScript', 'export default {', 'handlers.ts'],
-  ['imports what is not there', `import 'nowhere'\nexport default {}`, 'run "npm install nowhere" in its folder'],
+  ['exports null', 'export default null', 'expected a default export made by defineHandlers'],
+  ['is not valid TypeScript', 'export default {', 'handlers.ts'],
+  ['imports a missing package', `import 'nowhere'\nexport default {}`, 'run "npm install nowhere" in its folder'],
   ['throws', `throw new Error('no licence')`, 'no licence'],
   [
-    'has a handler that its machine does not know',
+    'has a handler that its machine does not allow',
     `import { defineHandlers } from 'couchdb-sidecar'
      export default defineHandlers({${machines}}, (control: any) => control.safe('order', 'paid', async () => {}))`,
     'safe handler for order in state paid',

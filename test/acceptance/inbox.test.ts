@@ -13,7 +13,7 @@ function hashed() {
   return { password_scheme: 'pbkdf2', salt, derived_key, iterations: 1000 }
 }
 
-/** An app on a phone, which knows its secret and the ids that it has chosen. */
+/** An app on a phone. It chooses its secret and its ids itself. */
 function createApp({ sidecar }: Registration) {
   const secret = randomBytes(16).toString('hex')
   const inbox = `${sidecar.url}/inbox`
@@ -72,7 +72,7 @@ test('a device registers, reads its status, and confirms with the code typed int
   expect(sidecar.output()).not.toContain(PASSWORD)
 })
 
-/** Reads the status from its URL, which holds all that the device needs. */
+/** Creates a channel and writes a note to it, as an app does with its user and syncpoint. */
 async function usesChannels(user: string, syncpoint: string, owner: string) {
   const authorization = `Basic ${Buffer.from(`${user}:${PASSWORD}`).toString('base64')}`
   const headers = { authorization, 'content-type': 'application/json' }
@@ -104,7 +104,7 @@ test('the confirm page confirms a device that registered through the inbox', asy
   await app.untilStatus('phone', { state: 'active', user: body.user })
 })
 
-test('repeated sends of one device make one device and one mail; a request for another mail sends a second', async () => {
+test('a device that is sent many times causes one mail, and a request for another mail causes a second', async () => {
   const registration = await startRegistration()
   const { control, smtp } = registration
   const app = createApp(registration)

@@ -34,7 +34,8 @@ const INSTEAD = { SIDECAR_HOST: '127.0.0.1', SMTP_URL: 'smtp://127.0.0.1:9' }
 
 /**
  * Starts the program in a container of that image. It shares the network and the temporary folders of the tests: their
- * servers are on 127.0.0.1, and only their user may read the folders. SIGTERM goes through docker, SIGKILL is a command.
+ * servers are on 127.0.0.1, and only their user may read the folders. docker forwards SIGTERM. SIGKILL is a docker
+ * command.
  */
 function launchContainer(image: string, args: readonly string[], settings: Readonly<Record<string, string>>): Launched {
   const env = { ...INSTEAD, ...settings }

@@ -7,7 +7,7 @@ import { startProcess } from './process.ts'
 
 const ID = 'config:handlers'
 
-test('a handler stays paused through a kill and a new concurrency, and runs each document after the pause', async () => {
+test('a handler stays paused through a restart of a worker, and then runs each document once', async () => {
   const { module, noted } = await writeNoting(`
     export default { machines: {}, register(control) {
       control.unsafe('order', 'new', async (order) => {
@@ -37,15 +37,15 @@ test('a handler stays paused through a kill and a new concurrency, and runs each
   await sleep(1000)
   await startProcess({ ...settings, SIDECAR_NAME: 'b' })
   await sleep(2000)
-  expect(await done(), 'nothing begins, neither in the worker that was started').toBe(6)
+  expect(await done(), 'no run begins, also in the restarted worker').toBe(6)
 
   await set({ concurrency: 1 })
   await eventually(async () => expect(await done()).toBe(36))
   const begins = (await noted()).filter(([what]) => what === 'begins')
-  expect(begins, 'each has one run').toHaveLength(36)
+  expect(begins, 'each document has one run').toHaveLength(36)
   const runs = (await noted()).filter(([, id]) => Number(id!.slice(1)) >= 6)
   for (const worker of new Set(runs.map(([, , worker]) => worker))) {
     const ofOne = runs.filter((run) => run[2] === worker).map(([what]) => what)
-    expect(ofOne, 'one at a time in each').toEqual(ofOne.map((_, at) => (at % 2 === 0 ? 'begins' : 'ends')))
+    expect(ofOne, 'each worker runs one at a time').toEqual(ofOne.map((_, at) => (at % 2 === 0 ? 'begins' : 'ends')))
   }
 })

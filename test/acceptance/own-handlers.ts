@@ -45,7 +45,7 @@ export async function writeNoting(source: string) {
 
 const NAMES = ['a', 'b', 'c']
 
-/** Three workers for a new database beside the control database, each with additional settings of its own. */
+/** Three workers for a new database beside the control database. Each worker can have additional settings. */
 export async function startThree(module: string, ...others: readonly Settings[]) {
   const settings = { SIDECAR_LEASE: '8s' }
   const { sidecar, ...stage } = await startProcessWith(module, { ...settings, SIDECAR_NAME: NAMES[0]! })

@@ -42,7 +42,7 @@ async function setUp(onLost: string) {
   return { db, lines, paused: registration.sidecar, other }
 }
 
-test('with onLost retry, another worker runs the document with the same key, and the first neither continues nor saves', async () => {
+test('with onLost retry, another worker uses the same key, and the paused one neither continues nor saves', async () => {
   const { db, lines, paused, other } = await setUp('retry')
   await eventually(async () => expect(await db.get('job')).toMatchObject({ state: 'done', by: other.pid }))
   const { _rev } = await db.get('job')
@@ -59,12 +59,12 @@ test('with onLost retry, another worker runs the document with the same key, and
   await eventually(async () =>
     expect(
       (await db.withPrefix('worker:')).map(({ worker }) => worker),
-      'it comes back',
+      'the paused worker is in the list again',
     ).toEqual(['other', 'paused']),
   )
 })
 
-test('with onLost park, no worker runs the document again, and the first neither continues nor saves', async () => {
+test('with onLost park, no worker runs the document again, and the paused one neither continues nor saves', async () => {
   const { db, lines, paused } = await setUp('park')
   await eventually(async () => expect((await db.get('job')).docstate).toMatchObject({ parked: {} }))
   const { _rev } = await db.get('job')

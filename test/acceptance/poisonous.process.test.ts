@@ -33,7 +33,7 @@ async function startNoting(onLost: 'park' | 'retry', body: string, lease = '3s')
   return { ...stage, began, go: file('go') }
 }
 
-/** Only an operator can do more for this document. */
+/** No worker runs the document again: it has left its state, or it is parked. */
 const isSettled = ({ state, docstate }: StoredDoc) =>
   state !== 'paid' || (docstate as { parked?: unknown } | undefined)?.parked !== undefined
 
@@ -55,7 +55,7 @@ const DIES = `if (order._id === '${POISON}') ${DIE}`
 
 const deaths = [
   ['as soon as it is called', DIES],
-  ['after a while, with others beside it', `await sleep(20); ${DIES}`],
+  ['after 20 ms, while other handlers run', `await sleep(20); ${DIES}`],
 ] as const
 
 test.each(sample(deaths, 2))(
@@ -74,12 +74,12 @@ test.each(sample(deaths, 2))(
     ])
     const began = await stage.began()
     const often = ids.filter((id) => id !== POISON && began.filter((one) => one === id).length > 2)
-    expect(often, 'ran more than twice').toEqual([])
+    expect(often, 'documents that ran more than twice').toEqual([])
   },
 )
 
 thoroughTest(
-  'a handler of another type that outlasts its process is not mistaken for the one that kills it',
+  'a slow handler whose process is killed by a handler of another type does not get the error',
   { timeout },
   async () => {
     const module = await writeModule(`
@@ -119,8 +119,9 @@ test('with onLost park, a handler that kills its process at once parks no other 
   expect(began.toSorted()).toEqual(ids.toSorted()) // each document once
 })
 
-test('after kill -9, no document is parked whose handler had not begun', { timeout }, async () => {
-  const stage = await startNoting('park', 'while (!existsSync(go)) await sleep(50)', '8s') // a shorter lease loses claims on a busy machine
+test('kill -9 parks only the documents whose handlers had begun', { timeout }, async () => {
+  // A shorter lease would lose claims on a busy machine.
+  const stage = await startNoting('park', 'while (!existsSync(go)) await sleep(50)', '8s')
   await eventually(async () => expect(await stage.began()).toHaveLength(32))
   const begun = await stage.began()
   await stage.sidecar.kill()

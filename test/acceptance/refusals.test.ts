@@ -139,7 +139,8 @@ test('unknown devices and codes get the page for a wrong code, without any write
   await eventually(async () => {
     expect(await control.admin.get(active.id)).toHaveProperty('docstate.handled')
     const states = (await control.documents()).flatMap(({ state }) => state ?? [])
-    const ledgers = Array.from({ length: 4 }, () => 'counting') // of two devices: one for the mailbox, one for the sender
+    // Each of the two devices has a quota document for the mailbox and one for the sender.
+    const ledgers = Array.from({ length: 4 }, () => 'counting')
     expect(states.sort()).toEqual(['active', 'confirming', ...ledgers, 'ready', 'used'])
   })
   const before = await control.revisions()

@@ -35,7 +35,7 @@ test('each due time has one run, no run is early, and no client can write a sche
 
   await planFor(isoTime(Date.now() + HOUR_MS / 2))
   await new Promise((resolve) => setTimeout(resolve, 3000))
-  expect(await noted(), 'nothing is early').toEqual([])
+  expect(await noted(), 'no run starts early').toEqual([])
 
   const due = isoTime(Date.now() + 1000)
   await planFor(due)
@@ -49,7 +49,7 @@ test('each due time has one run, no run is early, and no client can write a sche
   await eventually(async () => expect((await noted()).filter(([what]) => what === 'ends')).toHaveLength(1))
   const all = await noted()
   expect(all.map(([what, at]) => `${what} ${at}`)).toEqual([`begins ${due}`, `begins ${due}`, `ends ${due}`])
-  expect(new Set(all.map(([, , key]) => key)).size, 'another try has the same key').toBe(1)
+  expect(new Set(all.map(([, , key]) => key)).size, 'both attempts have the same key').toBe(1)
 
   const again = isoTime(Date.now() + 500)
   await planFor(again)

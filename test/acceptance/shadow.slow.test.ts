@@ -35,7 +35,7 @@ test('a shadow handler writes nothing, and one worker tries each new document', 
     const ids = (await noted()).map(([id]) => id)
     expect(
       some.filter((id) => !ids.includes(id)),
-      'the others have its part',
+      'the other workers have taken over its partition',
     ).toEqual([])
   })
   const { after, by } = await whole(bring, noted)
@@ -46,7 +46,7 @@ test('a shadow handler writes nothing, and one worker tries each new document', 
   expect(await orders.withPrefix('receipt-')).toEqual([])
 })
 
-/** Sixty documents while all workers see each other alive; at other times some may remain untried. */
+/** Puts sixty documents until all of one batch are tried: some stay untried while the partition changes. */
 const whole = (
   bring: (count: number, prefix: string) => Promise<string[]>,
   noted: () => Promise<readonly (readonly string[])[]>,

@@ -12,8 +12,8 @@ import { answerWith, startFaultyProxy } from '../support/faulty-proxy.ts'
 
 /** Two users are ready. The database of `here` exists, the database of `gone` does not. */
 test('a database missing from the list is checked by a request before its account is resynced', async () => {
-  const [control, there] = [await freshDb('control'), await freshDb('userdb-there')]
-  const users = { here: there.name, gone: `${there.name}-gone` }
+  const [control, existing] = [await freshDb('control'), await freshDb('userdb-there')]
+  const users = { here: existing.name, gone: `${existing.name}-gone` }
   for (const [user, database] of Object.entries(users)) {
     const _id = accountIdOf(normaliseAddress(user))
     await control.put({ _id: ownershipIdOf(database), type: 'user_database', account: _id })

@@ -75,7 +75,7 @@ test('all senders together get at most four times the limit of mails to one owne
   const taken: boolean[] = []
   for (let i = 0; i < 12; i++) taken.push(await take(db, owner, `${i}`, 2, NOON, `sender-${i}`))
   expect(taken.filter(Boolean)).toHaveLength(8)
-  expect(await take(db, owner, '0', 2, NOON, 'sender-0'), 'another try of a mail that was counted').toBe(true)
+  expect(await take(db, owner, '0', 2, NOON, 'sender-0'), 'a repeated attempt for a counted mail').toBe(true)
 })
 
 test('dots and a plus suffix do not make another mailbox', async () => {

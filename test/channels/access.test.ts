@@ -56,7 +56,8 @@ test('a member who is removed during a resync loses access before the copy is up
   await inState(couch, controlDb, account._id, 'ready')
   proxy.next(
     async (exchange) => {
-      await control.put({ ...(await control.get(record._id)), members: [] }) // after the worker reads the roles, before it reads the copies
+      // This write comes after the worker has read the roles, and before it reads the copies.
+      await control.put({ ...(await control.get(record._id)), members: [] })
       await pass(exchange)
     },
     ({ path }) => [`/${bobs}/_bulk_get`, `/${bobs}/_all_docs`].includes(path),

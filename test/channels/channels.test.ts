@@ -89,7 +89,7 @@ test("only the devices of a user can access the user's databases, and no device 
   await expect(phone.couch.db(String(name)).put({ _id: 'description', name: 'mine' })).rejects.toThrow()
 })
 
-test('each database admits exactly one role, and only server admins administer it, also when it is archived', async () => {
+test('each database, also an archived one, admits one role, and only server admins administer it', async () => {
   const { couch, ann, own, database } = await startWithOwner()
   const securityFor = (role: string) => ({
     admins: { names: [], roles: ['_admin'] },

@@ -112,11 +112,11 @@ test('closing a refused or unprocessed channel takes effect at once, and closes 
 })
 
 thoroughTest(
-  'closing a channel without naming its database closes its first database, but not a later one',
+  'a closing that does not name a database closes the first database of the channel, but no later one',
   async () => {
     const all = await start()
     const { couch, ann, anns, put } = all
-    /** As a device does that has not read the name of the database yet. */
+    /** Closes like a device that has not read the name of the database yet. */
     const close = async ({ database: _database, owner_role: _role, ...doc }: Doc) =>
       couch.db(anns).put({ ...doc, state: 'closing', close: 'delete' })
     await close(await couch.db(anns).get('photos'))
@@ -133,7 +133,7 @@ thoroughTest(
   },
 )
 
-thoroughTest('a channel that is closed before it is made is not made', async () => {
+thoroughTest('a channel that is closed before its database is created gets no database', async () => {
   const all = await start()
   const { couch, control, controlDb, ann, anns, put, record } = all
   await put({ ...channel(ann, 'called off'), state: 'closing', close: 'delete' })
@@ -147,7 +147,7 @@ thoroughTest('a channel that is closed before it is made is not made', async () 
   expect(await exists(database)).toBe(false)
 })
 
-thoroughTest('a name is free for another document after its channel is closed', async () => {
+thoroughTest('another channel can take the name of a closed channel', async () => {
   const proxy = await startFaultyProxy()
   const { couch, controlDb, ann, anns, ready, record, put } = await start({ url: proxy.url })
   proxy.plan(({ path }) => (path.startsWith('/_users') ? cut : undefined)) // the worker cannot update users
@@ -164,7 +164,7 @@ thoroughTest('a name is free for another document after its channel is closed', 
   await inState(couch, anns, 'again', 'ready')
 })
 
-test('a closing without a database calls off the first life of a channel, but no later one', () => {
+test('a closing without a database ends the first life of a channel, but no later one', () => {
   const request = { _id: 'photos', type: 'channel', state: 'closing' }
   expect([1, 2].map((life) => isCalledOff(request, life))).toEqual([true, false])
 })

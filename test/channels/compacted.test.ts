@@ -19,11 +19,11 @@ const leavesOf = async (database: Database, id: string) =>
   (await database.leaves(id)).filter(({ _deleted }) => _deleted !== true)
 
 thoroughTest(
-  'conflicting members put the channel in error with a reason, and the owner requests the members again',
+  'conflicting lists of members put the channel in error with a reason, and the owner can request them again',
   async () => {
     needs('guarded revisions')
     const { couch, ann, database, own } = await startWithOwner()
-    const there = couch.db(database)
+    const db = couch.db(database)
     await own.put(channel(ann, 'photos', { members: ['carl@example.com'] }))
     const before = await inState(couch, database, 'photos', 'ready')
     await own.put({ ...before, state: 'new', members: [] })
@@ -32,13 +32,13 @@ thoroughTest(
       expect(doc.members).toEqual([])
       return doc
     })
-    await compactAway(there, [before])
+    await compactAway(db, [before])
 
     await own.merge([offline(before, { state: 'new', members: ['carl@example.com', 'dora@example.com'] })])
     const received = await inState(couch, database, 'photos', 'error')
     expect(received).toMatchObject({ members: [], database: after.database, error: { code: 'changed_twice' } })
     expect((received.error as { reason: string }).reason).toContain('dora@example.com')
-    await eventually(async () => expect(await leavesOf(there, 'photos')).toHaveLength(1))
+    await eventually(async () => expect(await leavesOf(db, 'photos')).toHaveLength(1))
     const { error: _error, ...rest } = received
     await own.put({ ...rest, state: 'new', members: ['dora@example.com'] })
     expect(await inState(couch, database, 'photos', 'ready')).toMatchObject({ members: ['dora@example.com'] })
@@ -63,20 +63,20 @@ thoroughTest('exceptions for devices are merged, and an offline revocation remov
   needs('guarded revisions')
   const { couch, controlDb, ann, phone, database, own } = await startWithOwner()
   const tablet = await addDevice(couch, controlDb, ann)
-  const there = couch.db(database)
+  const db = couch.db(database)
   await own.put(channel(ann, 'photos'))
   const subscription = await inState(couch, database, 'subscription:photos', 'active')
   const copy = await inState(couch, database, tablet.user, 'active')
   await own.put({ ...subscription, devices: { [phone.user]: 'paused' } })
-  await there.put({ ...copy, name: 'tablet' })
-  await compactAway(there, [subscription, copy])
+  await db.put({ ...copy, name: 'tablet' })
+  await compactAway(db, [subscription, copy])
 
   await own.merge([
     offline(subscription, { devices: { [tablet.user]: 'paused' } }),
     offline(copy, { state: 'revoked' }),
   ])
   await eventually(async () =>
-    expect(await there.find('subscription:photos')).toMatchObject({
+    expect(await db.find('subscription:photos')).toMatchObject({
       ...{ state: 'active', devices: { [phone.user]: 'paused', [tablet.user]: 'paused' } },
     }),
   )

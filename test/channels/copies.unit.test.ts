@@ -20,22 +20,22 @@ const subscription = (fields: object) =>
 
 const ann = { ...bob, _id: 'account:ann', address: 'ann@example.com' } as unknown as StoredAccount
 
-/** The copies that the sidecar writes for an account that already has the `there` documents. */
-function copies(account: StoredAccount, there: readonly StoredDoc[], fields: object = {}) {
+/** The copies that the sidecar writes for an account beside these existing documents. */
+function copies(account: StoredAccount, existing: readonly StoredDoc[], fields: object = {}) {
   const truth = { devices: [], records: [record(fields)], revs: '' }
-  return copiesOf(truth, account, 'http://couch', new Map(there.map((doc) => [doc._id, doc])))
+  return copiesOf(truth, account, 'http://couch', new Map(existing.map((doc) => [doc._id, doc])))
 }
 
 /** The subscription that the sidecar writes for Bob beside the existing documents. */
-const written = (there: readonly StoredDoc[], fields: object = {}) =>
-  copies(bob, there, fields).find(({ type }) => type === 'subscription')
+const written = (existing: readonly StoredDoc[], fields: object = {}) =>
+  copies(bob, existing, fields).find(({ type }) => type === 'subscription')
 
 test.each([
-  ['one that went with its channel begins anew with it', { state: 'ended', withdrawn: true }, 'invite'],
-  ['so does none', undefined, 'invite'],
-  ['one that its user has ended stays so', { state: 'ended' }, undefined],
-  ['one that goes on forgets that it had gone', { state: 'active', withdrawn: true }, 'active'],
-  ['and else is left alone', { state: 'paused' }, undefined],
+  ['a withdrawn one becomes an invitation again', { state: 'ended', withdrawn: true }, 'invite'],
+  ['a missing one is created as an invitation', undefined, 'invite'],
+  ['one that the user ended stays ended', { state: 'ended' }, undefined],
+  ['an active one loses its withdrawn mark', { state: 'active', withdrawn: true }, 'active'],
+  ['a paused one is unchanged', { state: 'paused' }, undefined],
 ])('a subscription follows its ready channel: %s', (_, fields, state) => {
   const made = written([copy({ state: 'ready', database: 'channel-1' }), ...(fields ? [subscription(fields)] : [])])
   expect(made?.state).toBe(state)
@@ -43,9 +43,9 @@ test.each([
 })
 
 test.each([
-  ['closed', { state: 'closed' }],
-  ['taken from its user', { members: [] }],
-])('the subscription to a channel that is %s ends with it, once', (_, fields) => {
+  ['the channel is closed', { state: 'closed' }],
+  ['the member is removed', { members: [] }],
+])('a subscription ends once when %s', (_, fields) => {
   const channel = copy({ state: 'ready', database: 'channel-1' })
   for (const state of ['active', 'paused', 'invite', 'ended']) {
     const ended = written([channel, subscription({ state })], fields)

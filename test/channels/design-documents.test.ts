@@ -28,8 +28,11 @@ test('a new channel gets the design documents of all folders, and its devices ca
   await eventually(() => phone.couch.db(db).put({ _id: 'note', text: 'hello', color: 'red' }))
   expect(await notes(phone.couch, db, 'by-text')).toEqual(['hello'])
   expect(await notes(phone.couch, db, 'by-color')).toEqual(['red'])
-  await expect(phone.couch.db(db).put({ _id: 'description' }), 'the own guard is there, too').rejects.toThrow()
-  expect(await couch.db(database).find('_design/by-text'), 'only channels').toBeUndefined()
+  await expect(
+    phone.couch.db(db).put({ _id: 'description' }),
+    'the sidecar’s guard is installed, too',
+  ).rejects.toThrow()
+  expect(await couch.db(database).find('_design/by-text'), 'other databases do not get it').toBeUndefined()
 })
 
 thoroughTest('deploy does not recreate the missing database of a channel', async () => {
@@ -69,7 +72,10 @@ test('deploy updates the design documents of existing channels, but not of archi
     expect(await notes(phone.couch, db, 'more')).toEqual(['hello'])
   }
   const followed = await runCommand(['deploy', '--dry-run'], { ...settings, SIDECAR_DATABASES: photos! })
-  expect(followed.stdout.match(new RegExp(`^${photos}$`, 'gm')), 'also where it is followed').toHaveLength(1)
+  expect(
+    followed.stdout.match(new RegExp(`^${photos}$`, 'gm')),
+    'reported once, also as a followed database',
+  ).toHaveLength(1)
   expect(followed.stdout).toContain('  _design/docstate would be created\n')
   expect(await couch.db(old!).find('_design/more')).toBeUndefined()
   expect(await couch.db(database).find('_design/more')).toBeUndefined()

@@ -4,7 +4,7 @@ import { eventually } from '../support/eventually.ts'
 import { thoroughTest } from '../support/thorough.ts'
 import { channel, inState, startWithOwner } from './rig.ts'
 
-test('a channel that cannot be made goes to error with a code and a reason', async () => {
+test('an invalid channel goes to error with a code and a reason', async () => {
   const { couch, control, ann, database, own } = await startWithOwner({ config: { channelsPerOwner: 1 } })
   await own.put(channel(ann, 'photos'))
   await inState(couch, database, 'photos', 'ready')

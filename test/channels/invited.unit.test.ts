@@ -30,8 +30,8 @@ test('up to fifty invitations are all shown', () => {
 
 test('only the newest fifty invitations from strangers are shown, even if older ones were shown before', () => {
   const records = strangers(100)
-  const there = new Map(records.slice(0, 50).map((record) => subscription(record, 'invite')))
-  const { hidden } = invitedTo(records, account, there)
+  const shown = new Map(records.slice(0, 50).map((record) => subscription(record, 'invite')))
+  const { hidden } = invitedTo(records, account, shown)
   expect([...hidden].sort()).toEqual(
     records
       .slice(0, 50)
@@ -49,7 +49,7 @@ test('a hundred strangers do not hide accepted channels or invitations from know
   expect([hidden.size, answered]).toEqual([52, 1])
 })
 
-test('one stranger has five places for all spellings of an address', () => {
+test('at most five invitations of one stranger are shown, for all spellings of the address', () => {
   const records = Array.from({ length: 20 }, (_, at) => by(`eve+${at}@example.com`, at))
   expect(invitedTo(records, account, new Map()).hidden.size).toBe(15)
 })

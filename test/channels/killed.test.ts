@@ -1,6 +1,6 @@
 /**
- * A worker dies: after its n-th write it cannot reach CouchDB. CouchDB stores that write. Another worker without any
- * knowledge of it takes over. The test runs for every n in the life of a channel.
+ * A worker dies: after its n-th write, which CouchDB stores, it cannot reach CouchDB. Another worker takes over, and
+ * knows only the documents. The test runs for every n in the life of a channel.
  */
 import { expect, test } from 'vitest'
 import type { DbName } from '../../sidecar/accounts/account-names.ts'

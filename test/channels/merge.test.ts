@@ -32,7 +32,8 @@ function merge(
 
 /** Merges in both orders, whichever branch CouchDB shows. */
 function eitherWay(one: StoredDoc, other: StoredDoc, base: StoredDoc | undefined | null, expected: object): void {
-  const begin: [(StoredDoc | undefined)?, null?] = base === null ? [undefined, null] : [base] // the branches have no common ancestor
+  // `null`: the branches have no common ancestor.
+  const begin: [(StoredDoc | undefined)?, null?] = base === null ? [undefined, null] : [base]
   for (const revs of [
     ['5-a', '5-b'],
     ['5-b', '5-a'],
@@ -57,14 +58,14 @@ test.each([
   eitherWay(ready, stored({ ...requested, ...change }), requested, { ...expected, database: 'channel-1' })
 })
 
-describe('a channel that a device closes', () => {
+describe('a channel closed by one of its devices', () => {
   const closing = stored({ ...ready, state: 'closing', close: 'delete' })
   const closed = stored({ ...closing, state: 'closed' })
 
   test.each([
-    ['while its members are changed', closing, stored({ ...ready, state: 'new', members: ['b'] })],
-    ['while the members are being notified', closing, stored({ ...ready, state: 'accepted', members: ['b'] })],
-    ['and who edits it offline comes late', closed, stored({ ...ready, state: 'new', members: ['b'] })],
+    ['a change of its members', closing, stored({ ...ready, state: 'new', members: ['b'] })],
+    ['an accepted request', closing, stored({ ...ready, state: 'accepted', members: ['b'] })],
+    ['a late offline edit', closed, stored({ ...ready, state: 'new', members: ['b'] })],
   ])('a closing wins over a concurrent change: %s', (_, one, other) => {
     eitherWay(one, other, ready, { state: one.state, close: 'delete', database: 'channel-1' })
     eitherWay(one, other, undefined, { state: one.state, close: 'delete', database: 'channel-1' })
@@ -98,8 +99,8 @@ test.each([
   ['one adds and one removes', ['bob'], [], ['bob', 'dora'], ['dora']],
   ['both add', ['bob'], ['bob', 'carl'], ['bob', 'dora'], ['bob', 'carl', 'dora']],
   ['both remove', ['bob', 'carl'], ['bob'], ['carl'], []],
-  ['one spells it otherwise', ['bob'], ['Bob'], ['bob', 'dora'], ['Bob', 'dora']],
-])('members are merged one by one: %s', (_, before, one, other, expected) => {
+  ['one changes the spelling', ['bob'], ['Bob'], ['bob', 'dora'], ['Bob', 'dora']],
+])('members are merged one by one, when of two devices %s', (_, before, one, other, expected) => {
   const base = stored({ ...ready, members: before })
   const branches = [one, other].map((members) => stored({ ...ready, state: 'new', members }))
   const merged = merge([branches[0]!, branches[1]!], base)

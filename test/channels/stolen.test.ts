@@ -12,7 +12,7 @@ async function start() {
   return { ...all, ready: await inState(couch, own.name, 'photos', 'ready') }
 }
 
-/** Sends a branch of any length by replication; the guard does not see the branch beside it. */
+/** Adds a branch of any length by replication. The guard cannot compare it with the other branch. */
 async function send(own: Database, doc: Doc & { _id: string }, length: number): Promise<void> {
   const ids = Array.from({ length }, (_, at) => `${'e'.repeat(30)}${String(10 + at)}`)
   await own.merge([{ ...doc, _rev: `${length}-${ids[0]!}`, _revisions: { start: length, ids } }])
@@ -26,9 +26,9 @@ async function close(own: Database): Promise<void> {
 }
 
 test.each([
-  ['a document of the app’s', { type: 'note', text: 'mine' }],
+  ['a document of the app', { type: 'note', text: 'mine' }],
   ['a subscription', { type: 'subscription', state: 'paused', channel_id: 'photos' }],
-])('%s in the place of a channel is merged away, and the owner can close the channel', async (_, fields) => {
+])('the merge removes %s under the id of a channel, and the owner can close the channel', async (_, fields) => {
   const { couch, own, ready } = await start()
   await send(own, { _id: 'photos', ...fields }, 30)
   await eventually(async () => {
@@ -62,7 +62,7 @@ test('a resync of the account repairs a channel in an unknown state or of anothe
   }
 })
 
-test('only a subscription can be made under the id of a subscription', async () => {
+test('only a subscription can have the id of a subscription', async () => {
   const { own } = await start()
   for (const fields of [{ type: 'note' }, { type: 'channel', state: 'new' }, {}])
     await expect(own.put({ _id: 'subscription:music', ...fields })).rejects.toThrow(/subscriptions/)

@@ -7,7 +7,7 @@ import { thoroughTest } from '../support/thorough.ts'
 import { addDevice, channel, createControlDb, inState, newPerson, rolesOf, startWorker } from './rig.ts'
 import { answerOf } from '../support/answers.ts'
 
-/** Each worker takes every document, as workers do that do not know of each other. */
+/** Each worker takes every document, like workers that do not see each other. */
 test('two workers that do everything twice make one database for each channel, and send each mail once', async () => {
   const controlDb = createControlDb()
   const mails: Message[] = []

@@ -1,4 +1,4 @@
-/** Three sidecars and a series of mishaps, while users create, change and close channels: see `chaos.process.test.ts`. */
+/** Three sidecars under mishaps, like `chaos.process.test.ts`, while users create, change and close channels. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { createTestCouch } from '../support/couchdb.ts'
@@ -62,6 +62,6 @@ test(
     expect(new Set(ids).size, 'mails that were sent twice').toBe(ids.length)
     const lives = requests.map(({ isOpen, ends }) => ends.length + (isOpen ? 1 : 0))
     console.log(`${lives.reduce((sum, one) => sum + one)} lives of ${requests.length} channels, ${ids.length} mails`)
-    for (const worker of workers) expect(await worker.stop(), 'it stops in good order').toBe(0)
+    for (const worker of workers) expect(await worker.stop(), 'the exit code of a stop').toBe(0)
   },
 )

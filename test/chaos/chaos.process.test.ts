@@ -12,14 +12,14 @@ import { startRecorder } from './recorder.ts'
 import { expectOutcomes } from './report.ts'
 import { startTrio } from './trio.ts'
 
-const PER_TYPE = amount(50, 2000) // number of park jobs and of retry jobs; safe jobs are as many as both together
+const PER_TYPE = amount(50, 2000) // the number of park jobs, and of retry jobs; the number of safe jobs is their sum
 const ROUNDS = amount(1, 4)
 const STEP = 2 // every second drawn mishap happens
 const seed = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 1e6))
 
 const worlds = [
   ['on one database', 'jobs', ['jobs']],
-  ['on thirty of a glob', 'jobs-*', Array.from({ length: 30 }, (_, i) => `jobs-${i}`)],
+  ['on thirty databases of a glob', 'jobs-*', Array.from({ length: 30 }, (_, i) => `jobs-${i}`)],
 ] as const
 
 test.each(sample(worlds, worlds.length))(
@@ -47,6 +47,6 @@ test.each(sample(worlds, worlds.length))(
     for (const name of plan) await endure(name, mishaps[name]!, pick(random, workers), { ...world, board })
     await writing
     expectOutcomes(await untilSettled(board), await recorder.effects())
-    for (const worker of workers) expect(await worker.stop(), 'it stops in good order').toBe(0)
+    for (const worker of workers) expect(await worker.stop(), 'the exit code of a stop').toBe(0)
   },
 )

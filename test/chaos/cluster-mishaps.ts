@@ -34,7 +34,7 @@ const unique = (name: string) => `${name}-${Math.floor(performance.now())}`
 
 export const clusterMishaps: Readonly<Record<string, ClusterMishap>> = {
   ...mishaps,
-  async 'a node that is killed, and away for a while'(_victim, { nodes, whole, random }) {
+  async 'a node that is killed and restarted later'(_victim, { nodes, whole, random }) {
     const node = pick(random, nodes)
     await node.kill()
     await sleep(random() * 3 * LEASE_MS)
@@ -65,7 +65,7 @@ export const clusterMishaps: Readonly<Record<string, ClusterMishap>> = {
     await withFaults(victim, () => pick(random, [cutAfterUpstream, cutAfterUpstream, silenceAfterUpstream, pass]))
     victim.proxy.dropConnections()
   },
-  async 'a document that its process dies of'(_victim, { workers, board }) {
+  async 'a document that kills its process'(_victim, { workers, board }) {
     const id = unique(POISON)
     await write(board, [id])
     const isFound = async () => {

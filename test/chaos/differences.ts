@@ -27,7 +27,7 @@ export async function differences(
   const isIn = (person: Person, record: ChannelRecord) =>
     record.state === 'ready' && [record.owner, ...record.members].includes(normaliseAddress(person.address))
 
-  /** Databases of channels that were called off: they may exist or not. */
+  /** Databases of channels that were closed before their database was known: they may exist or not. */
   const unmade = new Set<string>()
   expect('records', new Set(records.map(({ owner, document }) => `${owner} ${document}`)).size, records.length)
   for (const request of requests) {
@@ -50,9 +50,9 @@ export async function differences(
   const open = records.filter(({ state }) => state === 'ready')
   const wanted = [...kept, ...open].map(({ database }) => database)
   const all = await answerOf<string[]>(couch, { path: '_all_dbs' })
-  const there = all.filter((name) => name.startsWith('channel-'))
-  const missing = wanted.filter((name) => !there.includes(name) && !unmade.has(name))
-  expect('databases of channels', [[], []], [missing, there.filter((name) => !wanted.includes(name as DbName))])
+  const found = all.filter((name) => name.startsWith('channel-'))
+  const missing = wanted.filter((name) => !found.includes(name) && !unmade.has(name))
+  expect('databases of channels', [[], []], [missing, found.filter((name) => !wanted.includes(name as DbName))])
   expect('databases of users', people.length, all.filter((name) => name.startsWith('userdb-')).length)
 
   for (const person of people) {

@@ -59,7 +59,7 @@ test(
       expectOutcomes(await untilSettled(board), await recorder.effects())
       if (random() < 0.5) left = await putBack(pick(random, left), scene)
     }
-    for (const worker of workers) expect(await worker.stop(), 'it stops in good order').toBe(0)
+    for (const worker of workers) expect(await worker.stop(), 'the exit code of a stop').toBe(0)
   },
 )
 

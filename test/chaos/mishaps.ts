@@ -97,7 +97,7 @@ export const mishaps: Readonly<Record<string, Mishap>> = {
   async 'connections dropped'(victim) {
     victim.proxy.dropConnections()
   },
-  async 'a network that is gone for longer than the lease'(victim) {
+  async 'a network outage longer than the lease'(victim) {
     await victim.proxy.down()
     await sleep(1.5 * LEASE_MS)
     await victim.proxy.up()

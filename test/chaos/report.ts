@@ -56,9 +56,9 @@ export function expectOutcomes(docs: readonly StoredDoc[], effects: readonly Eff
     console.log(JSON.stringify(effects.filter(({ doc }) => doc === id)))
   }
   for (const { type, lost, skipped, twice, otherKeys } of outcomes) {
-    expect(lost, `${type}: lost`).toEqual([])
-    expect(skipped, `${type}: done without effect`).toEqual([])
-    expect(otherKeys, `${type}: another key`).toEqual([])
-    if (type === 'park') expect(twice, 'park: run twice').toEqual([])
+    expect(lost, `${type}: lost documents`).toEqual([])
+    expect(skipped, `${type}: documents done without an effect`).toEqual([])
+    expect(otherKeys, `${type}: effects with another key`).toEqual([])
+    if (type === 'park') expect(twice, 'park: documents run twice').toEqual([])
   }
 }

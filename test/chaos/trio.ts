@@ -48,7 +48,7 @@ export async function startWorker(name: string, couchUrl: string, more: Settings
   }
 }
 
-/** Starts the three sidecars on the servers of this world in turn, with the chaos handlers; killed when the test ends. */
+/** Starts three sidecars with the chaos handlers, on the servers of this world in turn. The end of the test kills them. */
 export async function startTrio({ nodes, folder }: World, recorderUrl: string, more: Settings): Promise<Worker[]> {
   const workers = await Promise.all(
     ['a', 'b', 'c'].map(async (name, place) => {

@@ -36,7 +36,7 @@ test('init creates nested new folders, and refuses files and paths that cannot b
   const { dependencies } = JSON.parse(await readFile(join(folder, 'a/b/package.json'), 'utf8')) as {
     dependencies: unknown
   }
-  expect(dependencies, 'of a checkout').toEqual({
+  expect(dependencies, 'the dependencies of a checkout').toEqual({
     'couchdb-sidecar': new URL('../..', import.meta.url).href.slice(0, -1),
   })
   for (const path of [join(folder, 'file'), join(folder, 'file/in'), '/proc/new', '/proc/new/in']) {

@@ -56,18 +56,18 @@ test('--prune removes design documents that the folder lacks, but only those mad
     await db.put({ _id, views: { v: { map: 'function (doc) {}' } } })
   await db.put({ _id: '_design/mango', language: 'query', views: {} })
   const deploy = ['deploy', '--ddocs', ddocFolder(app(1)), '--database', db.name]
-  const there = async () => (await db.withPrefix('_design/')).map(({ _id }) => _id)
+  const ddocIds = async () => (await db.withPrefix('_design/')).map(({ _id }) => _id)
   const [docstate, mango, old, made] = ['docstate', 'mango', 'old', 'app'].map((name) => `_design/${name}`)
 
   await runInProcess(deploy, settings())
-  expect(await there(), 'only when asked').toEqual([made, docstate, mango, old])
+  expect(await ddocIds(), 'no document is removed without --prune').toEqual([made, docstate, mango, old])
   const shown = await runInProcess([...deploy, '--prune', '--dry-run'], settings())
   expect(shown.stdout).toContain('_design/old would be removed')
-  expect(await there()).toContain(old)
+  expect(await ddocIds()).toContain(old)
   const pruned = await runInProcess([...deploy, '--prune'], settings())
   expect(pruned).toMatchObject({ code: 0, stderr: '' })
   expect(pruned.stdout).toContain('_design/old removed')
-  expect(await there()).toEqual([made, docstate, mango])
+  expect(await ddocIds()).toEqual([made, docstate, mango])
 })
 
 test('--rollback without an unfinished deploy does nothing', async () => {

@@ -43,7 +43,7 @@ async function setUp() {
   return { control, settings, said, glob: `${prefix}-*`, names, a: a!, b: b! }
 }
 
-test('status --stuck shows reason, time and next command; retry and discard do it over a glob, with --dry-run first', async () => {
+test('status --stuck shows reason, time and next command; retry and discard apply to a glob', async () => {
   const { said, glob, a, b, names } = await setUp()
   const stuck = await said('status', '--stuck')
   const mend = `couchdb-sidecar retry '${glob}' --type order --state paid`
@@ -71,7 +71,7 @@ test('status --stuck shows reason, time and next command; retry and discard do i
   expect(await said('retry', ...filter, '--dry-run', '--json', '--limit', '1')).toBe(
     `{"database":"${names[0]}","count":1}\n`,
   )
-  expect(await said('retry', glob, '--status', 'ready', '--dry-run'), 'nothing is to be done with these').toMatch(/^0 /)
+  expect(await said('retry', glob, '--status', 'ready', '--dry-run'), 'ready documents need no retry').toMatch(/^0 /)
   expect(await a.get('f1')).toMatchObject({ state: 'error' })
   expect(await said('retry', ...filter)).toBe(
     'f1 is back in state paid\nf2 is back in state paid\nf3 is back in state paid\n3 retried\n',

@@ -25,7 +25,7 @@ test('a channel syncs between all devices of its owner', async () => {
   ])
 })
 
-test('a member accepts an invitation and gets the notes; a removed member keeps them and gets no new ones', async () => {
+test('a member who accepts gets the notes, and after the removal keeps them and gets no new ones', async () => {
   const stage = await startStage()
   const [ann, bob] = [newAddress('ann'), newAddress('bob')]
   const [phone, his] = [await startRegistered(stage, ann), await startRegistered(stage, bob)]

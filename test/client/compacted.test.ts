@@ -1,4 +1,4 @@
-/** A device was offline while the server compacted the database, as CouchDB does by itself. */
+/** A device was offline while CouchDB compacted the database, which CouchDB does automatically. */
 import { expect, test } from 'vitest'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import { compactAway, needs } from '../support/couchdb.ts'
@@ -44,7 +44,8 @@ test('requests made offline are merged or put in error, and the server refuses n
   expect(channelOf(client, photos!).error).toMatchObject({
     ...{ code: 'changed_twice', reason: expect.stringContaining('carl@example.com') as string },
   })
-  await client.createChannel({ id: photos!, name: 'photos' }) // the channel exists already; an app may repeat this at each start
+  // The channel exists already. An app may repeat this call at each start.
+  await client.createChannel({ id: photos!, name: 'photos' })
   expect(channelOf(client, photos!).state).toBe('error')
   await client.setMembers(photos!, ['carl@example.com'])
   for (const one of [client, tablet.client]) {
@@ -53,6 +54,7 @@ test('requests made offline are merged or put in error, and the server refuses n
       () => channelOf(one, photos!).state === 'ready' && channelOf(one, photos!).members.length === 1,
     )
   }
-  await untilStatus(client, () => channelOf(client, notes!).place === 'paused') // on this device; the state on other devices is not defined
+  // Only this device must show the pause. The state on other devices is not defined.
+  await untilStatus(client, () => channelOf(client, notes!).place === 'paused')
   expect(refused).toEqual([])
 })

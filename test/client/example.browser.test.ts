@@ -42,7 +42,7 @@ test('the example opens without a network, and adds, changes and deletes notes o
   await page.getByLabel('Name', { exact: true }).fill('Garden')
   await page.getByRole('button', { name: 'Make it' }).click()
   const state = await page.locator('.pane .sync').innerText()
-  expect(state, 'what is new is not called a failure').not.toContain('not synced')
+  expect(state, 'a new notebook is not shown as a failure').not.toContain('not synced')
   await page.evaluate(async () => void (await navigator.serviceWorker.ready))
   await page.context().setOffline(true)
   await page.reload()

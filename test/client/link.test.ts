@@ -14,7 +14,7 @@ async function start(isLive: boolean, fault: (request: SeenRequest) => Fault | u
   return { ...replica, link }
 }
 
-/** Before the client restarts a silent feed or round by itself (`sync/remote.ts`), in milliseconds. */
+/** Shorter than the time after which the client itself restarts a silent feed or round (`sync/remote.ts`). */
 const SOON = { within: 20_000 }
 
 const isFeed = ({ query }: SeenRequest) => query.get('feed') === 'longpoll'
@@ -26,7 +26,7 @@ function sleep(ms: number): void {
   onTestFinished(() => void vi.restoreAllMocks())
 }
 
-test('a feed whose connection died during a sleep restarts when the user looks', async () => {
+test('a feed whose connection died during a sleep restarts when the app becomes visible', async () => {
   const { there, here, proxy, link } = await start(true, (request) => (isFeed(request) ? silence : undefined))
   await eventually(() => expect(proxy.requests.some(isFeed)).toBe(true))
   await there.put({ _id: 'written while it slept' })
@@ -50,7 +50,7 @@ test('a dead feed restarts although local writes still reach the server', async 
   await eventually(async () => expect(await here.get('written while it slept')).toBeDefined(), SOON)
 })
 
-test('a stuck sync round restarts when the user looks', async () => {
+test('a stuck sync round restarts when the app becomes visible', async () => {
   const { there, here, proxy, link } = await start(false)
   proxy.plan(() => silence)
   const before = proxy.requests.length
@@ -86,10 +86,11 @@ test('a PouchDB without an HTTP adapter reports a failure, and recovers later', 
   await running
 })
 
-test('a link that is stopped before its predecessor ends does not follow the database', async () => {
+test('a link that is stopped before the previous link has ended does not follow the database', async () => {
   const { here, target, proxy, PouchDB } = await startReplica()
   const changes = vi.spyOn(here, 'changes')
-  const feeds = () => changes.mock.calls.filter(([options]) => options?.since === 'now') // the other feeds belong to sessions
+  // The other feeds belong to sync sessions.
+  const feeds = () => changes.mock.calls.filter(([options]) => options?.since === 'now')
   const links = createLinks({
     live: 1,
     open: (wanted, onNews) =>
@@ -106,7 +107,7 @@ test('a link that is stopped before its predecessor ends does not follow the dat
   expect(feeds()).toHaveLength(1)
 })
 
-/** Two links share one semaphore with one place. The first has much to read, and waits for `go`. */
+/** Two links share a semaphore with one permit. The first link has much to read, and waits for `go`. */
 async function startTwo() {
   const semaphore = createSemaphore(1)
   const start = async () => {
@@ -133,7 +134,7 @@ async function startTwo() {
   return { large, small, go, isReading }
 }
 
-test('a link that turns to live sync frees its place in the semaphore', async () => {
+test('a link that switches to live sync releases its permit of the semaphore', async () => {
   const { large, small, isReading } = await startTwo()
   large.run()
   await eventually(isReading)
@@ -142,7 +143,7 @@ test('a link that turns to live sync frees its place in the semaphore', async ()
   await eventually(() => expect(small.link.status.state).toBe('resting'))
 })
 
-test('a link that stops live sync with much to copy waits for its turn, and finishes', async () => {
+test('a link that stops live sync with much to copy waits for a permit, and finishes', async () => {
   const { large, small, go, isReading } = await startTwo()
   large.link.follow(true)
   large.run()

@@ -10,7 +10,7 @@ const wanted = () => true
 const localOf = ({ locals }: { readonly locals: readonly Binding[] }, one: ReturnType<typeof channel>) =>
   localAmong(locals, one)
 
-/** The locals after the device has seen the channel in each of these states, and wanted it. */
+/** The locals of a device that wants the channel and has seen it in these states, one after the other. */
 const after = (...seen: ReturnType<typeof channel>[]) =>
   seen.reduce(
     (kept, one) => withLocals(kept, [one], wanted) ?? kept,
@@ -70,9 +70,9 @@ describe('the local database of a channel', () => {
 
   test.each([
     ['that was forgotten', { ...after(channel('ready', 'a')), locals: [] }],
-    ['that was never here', none],
-    ['of which another life was here', after(channel('ready', 'other'))],
-    ['that was not seen between its first second and its end', after(channel('new'))],
+    ['that the device never had', none],
+    ['that the device had in an earlier life', after(channel('ready', 'other'))],
+    ['that the device saw only as new and as closed', after(channel('new'))],
   ])('a channel %s gets a new local database when it is closed and made again', (_which, before) => {
     const closed = withLocals(before, [channel('closed', 'a')], wanted)!
     expect(withLocals(closed, [channel('closed', 'a')], wanted)).toBeUndefined()
@@ -84,7 +84,7 @@ describe('the local database of a channel', () => {
     expect(localOf(ready, channel('ready', 'b'))).toEqual({ ...local, database: 'b' })
   })
 
-  test('a waiting local database belongs to the closed channel, if that is the first one seen', () => {
+  test('an unbound local database belongs to the first life that the device sees, even a closed one', () => {
     const closed = after(channel('new'), channel('closed', 'a'))
     expect(localOf(closed, channel('closed', 'a'))).toMatchObject({ name: 'channel-1', database: 'a', over: true })
   })

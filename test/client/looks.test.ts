@@ -70,7 +70,7 @@ test('calls that do not wait share one refresh', async () => {
   expect(begun).toHaveLength(1)
 })
 
-test('a failed refresh is reported, and repeated by itself', async () => {
+test('a failed refresh is reported, and retried automatically', async () => {
   const failed: unknown[] = []
   let times = 0
   const looks = createLooks(
@@ -100,10 +100,11 @@ test('channels that arrive together share one refresh', async () => {
   await eventually(() => {
     expect(client.status.channels.filter(({ place, local }) => place === 'synced' && local)).toHaveLength(250)
   })
-  for (const count of [reads() - before, changes()]) expect(count).toBeLessThan(125) // one refresh for each document would make 500
+  // One refresh for each document would cause 500.
+  for (const count of [reads() - before, changes()]) expect(count).toBeLessThan(125)
 })
 
-test('a channel that is closed and at once made again has its own local database', async () => {
+test('a channel that is closed and made again at once gets another local database', async () => {
   const { client, control } = await startCounting()
   const owner = 'ann@example.com'
   await client.register({ owner })

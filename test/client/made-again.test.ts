@@ -6,7 +6,7 @@ import { thoroughTest } from '../support/thorough.ts'
 import { hasNoteOnceSynced, lacksNote, startRegistered, untilLive, untilPlace } from './notes.ts'
 import { channelOf, newAddress, startStage, untilStatus, type Stage } from './stage.ts'
 
-/** Accepts the only user's request, and stops there, as a sidecar can do. */
+/** Accepts the request of the only user and does no more, like a sidecar that dies then. */
 async function accept({ control, admin }: Stage, id: string): Promise<void> {
   const [home] = await control.withPrefix('database:')
   const database = admin.db(home!._id.slice('database:'.length))
@@ -67,7 +67,7 @@ thoroughTest('a forgotten or unknown channel has a local database at once when i
 })
 
 thoroughTest(
-  'a channel that cannot be made shows the reason, and can be made under the same id with another name',
+  'a refused channel shows the reason, and can be requested again under the same id with another name',
   async () => {
     const stage = await startStage()
     const { client } = await startRegistered(stage)
@@ -89,7 +89,7 @@ thoroughTest(
   },
 )
 
-test('an accepted channel can be closed before it is made', async () => {
+test('an accepted channel can be closed before its database is created', async () => {
   const stage = await startStage()
   const { client } = await startRegistered(stage)
   await stage.stopWorker()

@@ -22,7 +22,8 @@ test('outside a page, a relative address is refused before any database is made'
 })
 
 test('the locks of Node, which exist within one process only, do not stop a device', async () => {
-  vi.stubGlobal('navigator', { locks: { request: () => new Promise(() => undefined) } }) // as if another process held the lock
+  // As if another process held the lock.
+  vi.stubGlobal('navigator', { locks: { request: () => new Promise(() => undefined) } })
   const stage = await startStage()
   const { client } = await startDevice(stage)
   await client.register({ owner: newAddress('ann') })

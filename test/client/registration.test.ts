@@ -103,7 +103,7 @@ thoroughTest('a mistyped address can be corrected, and its channels stay', async
   await expect(client.register({ owner: wrong })).rejects.toMatchObject({ code: 'registered' })
 })
 
-test('a registration that the guard refuses shows the error and is sent once; a corrected one is accepted', async () => {
+test('a refused registration shows the error and is not repeated, and a corrected one is accepted', async () => {
   const stage = await startStage()
   const proxy = await startFaultyProxy(stage.sidecar.url)
   const inbox = `${proxy.url}/inbox`

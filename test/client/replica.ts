@@ -48,7 +48,7 @@ export function startLink({ PouchDB, here, target }: Replica, isLive: boolean, r
 
 export type Replica = Awaited<ReturnType<typeof startReplica>>
 
-/** The page of a proxy that has no server behind it. */
+/** The error page of a proxy whose server is unavailable. */
 export const page =
   (status: number): Fault =>
   async (exchange) => {

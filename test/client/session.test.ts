@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { refuse, type SeenRequest } from '../support/faulty-proxy.ts'
 import { page, startReplica, type Replica } from './replica.ts'
 
-/** Half an emoji, as in a text that was cut. */
+/** A lone surrogate: half an emoji, as in a text that was cut. */
 const HALF = '\ud83d'
 
 function begin({ here, target, PouchDB }: Replica, live = false) {
@@ -27,7 +27,7 @@ async function writeNotes({ here }: Replica, count: number): Promise<void> {
   await here.bulkDocs(Array.from({ length: count }, (_, number) => ({ _id: `note ${number}` })))
 }
 
-test('a document with half a character is reported and does not stop others; once repaired, it is sent', async () => {
+test('a document with a lone surrogate is reported, stops no other, and is sent after its repair', async () => {
   needs('bulk fields checked')
   const replica = await startReplica()
   const { here, there } = replica
@@ -70,7 +70,7 @@ test('a batch that is too large for a proxy is sent in parts', async () => {
   expect((await there.info()).doc_count).toBe(30)
 })
 
-test('an id that no server takes is reported as a refused document', async () => {
+test('a document with an id that CouchDB cannot parse is reported as refused', async () => {
   const replica = await startReplica()
   const { there, proxy } = replica
   await writeNotes(replica, 4)
@@ -85,20 +85,26 @@ test('an id that no server takes is reported as a refused document', async () =>
 })
 
 test.each([
-  ['words', refuse(400, { error: 'bad_request', reason: 'not now' })],
-  ['a page', page(400)],
-])('a server that refuses everything, with %s, refuses no single document', async (_how, fault) => {
-  const replica = await startReplica()
-  const { there, proxy } = replica
-  await writeNotes(replica, 3)
-  proxy.plan((request) => (writes(request) ? fault : undefined))
-  const { refused, running } = begin(replica)
-  expect(await running).toMatchObject({ kind: 'failed', failure: { reason: expect.stringContaining('400') as string } })
-  expect(refused).toEqual([])
-  proxy.plan(() => undefined)
-  expect(await begin(replica).running).toEqual({ kind: 'done' })
-  expect((await there.info()).doc_count).toBe(3)
-})
+  ['a JSON error', refuse(400, { error: 'bad_request', reason: 'not now' })],
+  ['an HTML page', page(400)],
+])(
+  'a server that answers every write with %s does not make the client report a refused document',
+  async (_how, fault) => {
+    const replica = await startReplica()
+    const { there, proxy } = replica
+    await writeNotes(replica, 3)
+    proxy.plan((request) => (writes(request) ? fault : undefined))
+    const { refused, running } = begin(replica)
+    expect(await running).toMatchObject({
+      kind: 'failed',
+      failure: { reason: expect.stringContaining('400') as string },
+    })
+    expect(refused).toEqual([])
+    proxy.plan(() => undefined)
+    expect(await begin(replica).running).toEqual({ kind: 'done' })
+    expect((await there.info()).doc_count).toBe(3)
+  },
+)
 
 test.each([false, true])('a session reads remote documents although all its writes fail (live: %s)', async (live) => {
   const replica = await startReplica()

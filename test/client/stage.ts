@@ -48,7 +48,7 @@ export interface Stage {
   readonly couch: FaultyProxy
   readonly admin: Awaited<ReturnType<typeof startWorker>>['couch']
   readonly control: Awaited<ReturnType<typeof startWorker>>['control']
-  /** Stops handling documents. */
+  /** Stops the worker, so that documents stay unhandled. */
   stopWorker(): Promise<void>
   /** The links in the mails to an address. */
   linksTo(address: string): string[]

@@ -1,4 +1,4 @@
-/** A local store that refuses writes, as with a full disk; and the state after all is destroyed. */
+/** A local store that refuses writes, as with a full disk, and a client after `destroy`. */
 import { readdir } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'

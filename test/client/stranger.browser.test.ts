@@ -1,4 +1,4 @@
-/** A stranger who knows all addresses and has an own device: what the stranger can find out about others. */
+/** What a stranger with a registered device, who knows all addresses, can find out about other users. */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { accountIdOf, userDatabaseOf, userDatabasesOf } from '../../sidecar/accounts/account-names.ts'

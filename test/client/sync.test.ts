@@ -41,7 +41,7 @@ test.each(sample(refusals, refusals.length))(
   },
 )
 
-test('without a network sync waits, and both sides have all documents when it returns', async () => {
+test('sync waits while the network is down, and then both sides get all documents', async () => {
   const { stage, phone, id, database } = await startWithChannel()
   await stage.couch.down()
   await phone.client.open(id).put({ _id: 'from here' })

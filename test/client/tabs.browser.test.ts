@@ -94,7 +94,7 @@ thoroughTest('a member accepts an invitation, reads and writes, and can read not
     })
     for (const note of ['first', 'second']) expect(refused.text).not.toContain(note)
   }
-  expect((await answerTo(kept.database)).status, 'his own is his').toBe(200)
+  expect((await answerTo(kept.database)).status, 'a removed member can still read the own database').toBe(200)
   await write(his, theirs, 'too late')
   const refusals = await his.page.evaluate(async (theirs) => {
     const { registration } = client.status
@@ -105,7 +105,7 @@ thoroughTest('a member accepts an invitation, reads and writes, and can read not
   await untilNotes(phone, id, ['first', 'his', 'second'])
 })
 
-thoroughTest('a page that is reloaded at any moment continues where it was', async () => {
+thoroughTest('a registration and a sync continue after a reload of the page at any step', async () => {
   needs('browser')
   const stage = await openStage()
   const ann = addressOf('ann')
@@ -155,7 +155,7 @@ test('two tabs are one device, and one tab syncs; when it is closed, the other t
   await untilNotes(tablet, id, ['after the first was closed', 'from the second tab'])
 })
 
-thoroughTest('a feed that died in a sleep restarts when the user looks at another tab of the device', async () => {
+thoroughTest('a feed that died in a sleep restarts when another tab of the device becomes visible', async () => {
   needs('browser')
   const stage = await openStage()
   const ann = addressOf('ann')
@@ -256,14 +256,14 @@ thoroughTest('browsers copy attachments byte for byte, with any content type', a
   await channelIn(tablet, 'photos')
   await untilNotes(tablet, id, ['note'])
   for (const name of ['map.json', 'photo']) {
-    const there = await tablet.page.evaluate(
+    const copied = await tablet.page.evaluate(
       async ({ id, name }) => {
         const blob = (await client.open(id).getAttachment('note', name)) as unknown as Blob
         return [...new Uint8Array(await blob.arrayBuffer())]
       },
       { id, name },
     )
-    expect(there, name).toEqual(bytes)
+    expect(copied, name).toEqual(bytes)
   }
 })
 

@@ -27,7 +27,7 @@ function faultsOf(sources: Sources): readonly string[] {
 const fromEnv = (env: Record<string, string>) => loadConfig({ env })
 
 describe('the settings', () => {
-  it('have a default each', () => {
+  it('each have a default', () => {
     expect(fromEnv({})).toEqual({
       couchdbUrl: undefined,
       couchdbPublicUrl: undefined,
@@ -225,16 +225,16 @@ describe('a secret', () => {
   })
 
   it.each([
-    ['is not there', () => join(folder, 'absent')],
+    ['does not exist', () => join(folder, 'absent')],
     ['is empty', () => file('empty', '\n')],
-    ['holds something else', () => file('bad', 'ftp://admin:s3cret@couch')],
+    ['contains an invalid value', () => file('bad', 'ftp://admin:s3cret@couch')],
   ])('whose file %s is a fault that names the file, not its content', (_, path) => {
     const [fault] = faultsOf({ env: { COUCHDB_URL_FILE: path() } })
     expect(fault).toContain(path())
     expect(fault).not.toContain('s3cret')
   })
 
-  it('given twice in one place is a fault', () => {
+  it('set both as a value and as a file is a fault', () => {
     const env = { SMTP_URL: 'smtp://a', SMTP_URL_FILE: file('smtp', 'smtp://b') }
     expect(faultsOf({ env })).toEqual([
       expect.stringContaining('SMTP_URL: expected a value or SMTP_URL_FILE, got both'),

@@ -22,7 +22,7 @@ test('each share can hold one item of any size, regardless of the others', () =>
   expect(fill(hog, 500)).toBe(1)
   expect(fill(other, 300)).toBe(1)
   other.leave(300)
-  expect(fill(other, 1), 'nothing is free beside the first').toBe(1)
+  expect(fill(other, 1), 'the first share holds all bytes').toBe(1)
 })
 
 test('after a refusal a share is full until half of its room is free', async () => {

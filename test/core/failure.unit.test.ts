@@ -24,13 +24,28 @@ test.each<[string, unknown, string, string]>([
     'A',
     'a: b',
   ],
-  ['whose cause has one', new TypeError('a', { cause: Object.assign(new Error('b'), { code: 'B' }) }), 'B', 'a: b'],
+  ['whose cause has a code', new TypeError('a', { cause: Object.assign(new Error('b'), { code: 'B' }) }), 'B', 'a: b'],
   ['whose causes are a cycle', cyclic, 'Error', 'outer: inner'],
-  ['that says its cause itself', new Error('no: b', { cause: new Error('b') }), 'Error', 'no: b'],
-  ['of several', new AggregateError([new RangeError('one'), new Error('two')], 'all'), 'AggregateError', 'all: one'],
-  ['of the house', new SidecarError('ours', 'all of it', { cause: new Error('secret') }), 'ours', 'all of it'],
+  ['whose message contains its cause', new Error('no: b', { cause: new Error('b') }), 'Error', 'no: b'],
+  [
+    'that contains several errors',
+    new AggregateError([new RangeError('one'), new Error('two')], 'all'),
+    'AggregateError',
+    'all: one',
+  ],
+  [
+    'of a class of the sidecar',
+    new SidecarError('ours', 'all of it', { cause: new Error('secret') }),
+    'ours',
+    'all of it',
+  ],
   ['that a handler rejects with', new Reject('no', 'never', { cause: new Error('secret') }), 'no', 'never'],
-  ['with one of the house inside', new Error('x', { cause: new SidecarError('ours', 'y') }), 'ours', 'x: y'],
+  [
+    'whose cause is of a class of the sidecar',
+    new Error('x', { cause: new SidecarError('ours', 'y') }),
+    'ours',
+    'x: y',
+  ],
   ['with a code that is a number', Object.assign(new Error('x'), { code: 5 }), 'Error', 'x'],
 ])('an error %s becomes a failure with code and reason', (_, thrown, code, reason) => {
   expect(failureOf(thrown)).toEqual({ code, reason })

@@ -16,7 +16,7 @@ test.each([
   ['a.c*', 'abc', false],
   ['a**c', 'ac', true],
   ['', '', true],
-])('the glob %s and the name %s', (pattern, name, fits) => {
+])('the glob %s matches the name %s: %s', (pattern, name, fits) => {
   expect(isAmong(name, [pattern])).toBe(fits)
 })
 

@@ -34,7 +34,7 @@ test('starts of the same millisecond begin together at once, without a timer for
   await settle()
   let more = 0
   while (more < 5000 && limit.tryEnter()) more += 1
-  expect(more, 'as many as there are in two milliseconds, and no more').toBeLessThanOrEqual(2001)
+  expect(more, 'at most the starts of two milliseconds').toBeLessThanOrEqual(2001)
   expect(more).toBeGreaterThanOrEqual(999)
 })
 
@@ -56,7 +56,7 @@ test('tryEnter does not overtake waiting callers', async () => {
   expect(limit.tryEnter()).toBe(false)
 })
 
-test('each reserved start is given once, and none beyond the last', async () => {
+test('each reserved start is used once, and no start follows the last one', async () => {
   const { clock, limit } = createLimit(5, 3)
   await limit.enter(never)
   await clock.advance(14)

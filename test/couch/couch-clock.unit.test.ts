@@ -55,7 +55,7 @@ test.each([HOUR_MS, -HOUR_MS, 40_000])(
     rig.couchAnswers()
     expect(rig.error()).toBeGreaterThan(-1100)
     for (let count = 0; count < 5000; count++) {
-      expect(rig.error(), 'nothing is early').toBeLessThanOrEqual(0)
+      expect(rig.error(), 'the corrected clock is never fast').toBeLessThanOrEqual(0)
       rig.couchAnswers(11)
       rig.pass(13)
     }
@@ -74,7 +74,7 @@ test('jumps of the machine’s clock have no effect', () => {
   expect(Math.abs(rig.error())).toBeLessThan(1100)
 })
 
-test('an answer that took a minute does not correct a clock that is half a minute off', () => {
+test('answers that take a minute do not correct a clock that is half a minute off', () => {
   const rig = start(30_000)
   for (let count = 0; count < 10; count++) rig.couchAnswers(60_000)
   expect(rig.error()).toBe(30_000)

@@ -52,7 +52,8 @@ test('a wrong password is logged, and checked again rarely enough to avoid a loc
     expect(lines[0]).toMatchObject({ level: 50, msg: expect.stringContaining('COUCHDB_URL: expected') as string })
     await clock.advance(waitMs - 1)
     expect(proxy.requests).toHaveLength(requested)
-    if (requested === waits.length) proxy.plan(() => refuse(500)) // the check ends on failures of CouchDB, as each part waits for CouchDB by itself
+    // After a failure of CouchDB the check ends, because each part waits for CouchDB itself.
+    if (requested === waits.length) proxy.plan(() => refuse(500))
     await clock.advance(1)
   }
   await eventually(() => expect(isIn()).toBe(true))

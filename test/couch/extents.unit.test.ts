@@ -9,7 +9,7 @@ const at = (files: Record<string, number>): Extent => ({
 
 test('a change is not hidden by another copy with a lower count, or by a copy not seen before', () => {
   const done = at({ first: 30, second: 30 })
-  expect(hasNews(at({ first: 31, second: 29 }), done), 'as many in all').toBe(true)
+  expect(hasNews(at({ first: 31, second: 29 }), done), 'the totals are equal').toBe(true)
   expect(hasNews(at({ first: 30, other: 30 }), done)).toBe(true)
   expect(hasNews(at({ first: 30, other: 12 }), done)).toBe(true)
 })
@@ -18,7 +18,7 @@ test('a database has no news if each answering file is at its known count', () =
   const done = at({ first: 30, second: 30, other: 12 })
   expect(hasNews(at({ first: 30, other: 12 }), done)).toBe(false)
   expect(hasNews(at({ first: 30, second: 30 }), done)).toBe(false)
-  expect(hasNews(at({ first: 29, second: 30 }), done), 'an older copy').toBe(true)
+  expect(hasNews(at({ first: 29, second: 30 }), done), 'a copy that lacks a known change').toBe(true)
 })
 
 test('without known files, the total number of changes decides', () => {

@@ -7,7 +7,7 @@ import { freshDb, needs } from '../support/couchdb.ts'
 
 const sumOf = (files: Readonly<Record<string, number>> = {}) => Object.values(files).reduce((sum, seq) => sum + seq, 0)
 
-test('a sequence contains the count of each shard file, also after hundreds of changes, and the client reads the same', async () => {
+test('sidecar and client read the count of each shard file from a sequence, also after many changes', async () => {
   needs('database identity')
   const db = await freshDb('shards')
   const q = (await db.info()).cluster?.q ?? 0

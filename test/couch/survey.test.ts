@@ -20,9 +20,9 @@ test.each([2, 3, 4, 7, 10_000])('each matching name is listed once, with pages o
   const prefix = uniqueName('listed')
   const names = ['$', '+', '-', '-a', '0', '_b', 'z'].map((end) => `${prefix}${end}`)
   await make(names)
-  const there = await answerOf<string[]>(couch, { path: '_all_dbs' })
+  const all = await answerOf<string[]>(couch, { path: '_all_dbs' })
   const isTheirs = (name: string) => name.startsWith(prefix)
-  expect(await listDatabases(couch, isTheirs, signal, aPage)).toEqual(there.filter(isTheirs).sort())
+  expect(await listDatabases(couch, isTheirs, signal, aPage)).toEqual(all.filter(isTheirs).sort())
 })
 
 test('databases created or deleted between pages hide no others', async () => {

@@ -61,13 +61,14 @@ test('writes with priority are in the first request if one request cannot hold a
   expect(proxy.requests.find(isBulk)!.body).toContain('"end"')
 })
 
-test('writes with priority do not delay a write without end that is too large to share a request', async () => {
+test('writes with priority cannot delay forever a write that is too large to share a request', async () => {
   const { proxy, writer } = await setUp()
   const [big, small] = ['x'.repeat(3 * 1024 * 1024), 'y'.repeat(2.5 * 1024 * 1024)]
   const first = (_id: string, onSent?: () => void) =>
     writer.write({ _id, text: small }, { first: true, ...(onSent && { onSent }) })
   const steady: Promise<unknown>[] = []
-  const begin = (a: string, b: string, c: string) => first(a, () => steady.push(first(b, () => steady.push(first(c))))) // one of two such writes waits each time
+  // Of two such writes, one always waits.
+  const begin = (a: string, b: string, c: string) => first(a, () => steady.push(first(b, () => steady.push(first(c)))))
   await Promise.all([begin('f1', 'f2', 'f3'), begin('g1', 'g2', 'g3'), writer.write({ _id: 'big', text: big })])
   for (const write of steady) await write // each write has begun the next
   const idsIn = ({ body }: SeenRequest) => (JSON.parse(body) as { docs: { _id: string }[] }).docs.map(({ _id }) => _id)
@@ -146,7 +147,7 @@ test('a lost answer is thrown, since the outcome is unknown', async () => {
   const thrown = await writer.write({ _id: 'a' }).catch((error: unknown) => error)
   expect(isCouchError(thrown, 'unreachable')).toBe(true)
   expect(await db.find('a')).toBeDefined()
-  expect(await writer.write({ _id: 'b' }), 'the next one goes through').toMatchObject({ kind: 'stored' })
+  expect(await writer.write({ _id: 'b' }), 'the next write succeeds').toMatchObject({ kind: 'stored' })
 })
 
 test('a document that fails the whole request is found and refused alone', async () => {
@@ -158,7 +159,7 @@ test('a document that fails the whole request is found and refused alone', async
   expect(await db.getMany(docs.map(({ _id }) => _id))).toHaveLength(8)
 })
 
-test('a document with a missing attachment is refused alone, and the outcome of the others may be unknown', async () => {
+test('a missing attachment refuses only its document, and may leave the outcome of others unknown', async () => {
   const { db, writer } = await setUp()
   const _attachments = { 'x.txt': { stub: true, content_type: 'text/plain', revpos: 1, length: 1, digest: 'md5-aaaa' } }
   const [good, bad] = await Promise.allSettled([
@@ -184,5 +185,5 @@ test('the writer counts requests and the outcomes of their documents', async () 
   expect(counts).toMatchObject({ requests: 2, stored: 2, unknown: 1 })
   proxy.plan((request) => (isBulk(request) ? refuse(413) : undefined))
   await Promise.all([writer.write({ _id: 'd' }), writer.write({ _id: 'e' })])
-  expect(counts, 'both together, then each').toMatchObject({ requests: 5, refused: 2 })
+  expect(counts, 'one request for both, then one for each').toMatchObject({ requests: 5, refused: 2 })
 })

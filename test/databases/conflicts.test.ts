@@ -37,7 +37,7 @@ test('a conflict that only an operator can resolve is logged once and retried wi
   await a!.put({ ...paid, _rev: first, state: 'invoiced' })
   await replicate(a!, first, 4, { ...paid, note: 'ring twice' })
   const tries = () => proxy.requests.filter(({ body }) => body.includes('"new_edits":false')).length
-  /** Makes a visit that finds nothing in the feed. The due conflict comes from the view. */
+  /** Makes a visit whose feed has no change. The view returns the due conflict. */
   async function visit(what: 'created' | 'updated' = 'updated'): Promise<void> {
     const { visits } = rig.visited()
     rig.report(a!.name, what)

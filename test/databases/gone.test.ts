@@ -49,11 +49,12 @@ async function startAtRest(register?: RigOptions['register']) {
   await a!.put(order('first'))
   rig.report(a!.name)
   await eventually(() => expect(rig.handled).toEqual(['first']))
-  for (let looked = 0; looked < 2; looked++) await look() // the first listing may have begun before the databases existed
+  // The first listing may have begun before the databases existed.
+  for (let looked = 0; looked < 2; looked++) await look()
   return { ...rig, a: a!, look, untilRest, requested }
 }
 
-test('a database that one listing misses keeps its checkpoint and gets no requests when it returns', async () => {
+test('a database that one listing lacks keeps its checkpoint and gets no requests when it returns', async () => {
   const { a, look, untilRest, requested, visited, handled, report } = await startAtRest()
   await untilRest()
   for (const without of [[], [a.name], [], [a.name], []]) {
@@ -68,7 +69,7 @@ test('a database that one listing misses keeps its checkpoint and gets no reques
   await eventually(() => expect(handled).toEqual(['first', 'second']))
 })
 
-test('a database that two listings miss is forgotten, and is read as new when it returns', async () => {
+test('a database that two listings lack is forgotten, and is read as new when it returns', async () => {
   const { a, look, untilRest, requested, visited, handled } = await startAtRest()
   await untilRest()
   await look({ without: a.name })

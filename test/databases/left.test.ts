@@ -1,4 +1,4 @@
-/** Documents without a stored record. The feed has passed them, and no change will report them. */
+/** Documents whose outcome was not stored. The feed has passed them, and will not report them again. */
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { isInfo, ofThreeCopies, rewritten } from '../support/faults.ts'
@@ -64,7 +64,7 @@ test('a document is retried later if CouchDB refuses every record of its outcome
   expect(rig.handled).toEqual(['o', 'o'])
 })
 
-test('on a cluster, a document that no row brings is handled a minute after another writer was met', async () => {
+test('on a cluster, a document that the feed omits is handled a minute after an edit conflict', async () => {
   const prefix = createPrefix()
   const [clock, proxy] = [createSkippingClock(), await startFaultyProxy()]
   const withoutHidden = rewritten((text) => {

@@ -68,13 +68,15 @@ test('claims and saves travel in groups, also for documents that arrive during o
 
 test('no document is lost or handled twice on a network that loses many requests and answers', async () => {
   const { proxy, databases, rig } = await start(4, 1, SOON)
-  await allInvoiced(databases, 1) // installs the design documents first, because every fault restarts their installation
+  // The design documents are installed first, because every fault restarts their installation.
+  await allInvoiced(databases, 1)
   const faults = [cutAfterUpstream, cut, refuse(503)]
   const random = seeded(6)
   let [writes, met] = [0, 0]
   proxy.plan((request) => {
     if (isBulk(request)) writes += 1
-    const isMet = random() < (isBulk(request) ? 1 / 2 : 1 / 4) // random, since a fixed rhythm could hit the same request of each visit
+    // Random, because a fixed rhythm could hit the same request of each visit.
+    const isMet = random() < (isBulk(request) ? 1 / 2 : 1 / 4)
     return isMet ? faults[met++ % 3] : undefined
   })
   for (let i = 1; i < 7; i++) {

@@ -21,7 +21,7 @@ test('workers with the same states share their checkpoints, in any order of regi
   expect(ownerFor(longer)).toBe(ownerFor({ order: { paid: { timeout }, late: {} } }))
 })
 
-test('a worker that looks for more documents has its own checkpoints', () => {
+test('workers that search for different documents have separate checkpoints', () => {
   const ended: Machines = { order: { paid: { mode: 'safe', timeout }, late: {} } }
   const endless: Machines = { order: { paid: { mode: 'safe' }, late: {} } }
   const resolver = (control: Control<Machines>) => control.resolve('order', ({ ours }) => ours)

@@ -62,7 +62,7 @@ async function startRace(cluster: CouchCluster) {
     allRun,
     async putUntilContested(): Promise<void> {
       while (contested() < CONTESTED || accepted() < BELOW_QUORUM) {
-        expect(count, 'documents, and too few claims met').toBeLessThan(2000)
+        expect(count, 'documents written, with too few contested claims').toBeLessThan(2000)
         await put(30)
         await allRun()
       }

@@ -30,15 +30,17 @@ const dueIn = (seconds: number) => ({
   docstate: { state: 'paid', attempts: 1, retry_at: isoTime(Date.now() + seconds * 1000) },
 })
 
-const placeOf = ({ table }: Rig, database: Database) => database.find(`_local/couchdb-sidecar:${ownerOf(table)}`)
+const checkpointOf = ({ table }: Rig, database: Database) => database.find(`_local/couchdb-sidecar:${ownerOf(table)}`)
 
 /**
- * True if the checkpoint is up to date and says that the visit ended at rest. A lagging copy of a cluster costs one more
- * visit, and so does a visit that the stop has interrupted.
+ * True if the checkpoint is up to date and shows that the visit left no work. A lagging copy of a cluster, or a visit
+ * that the stop has interrupted, makes one more visit necessary.
  */
-async function isAtItsPlace(rig: Rig, database: Database): Promise<boolean> {
-  const [place, info] = [await placeOf(rig, database), await database.info()]
-  return place?.next_at !== undefined && changesAt(seqFrom(place.seq as string)) === changesAt(info.update_seq)
+async function isUpToDate(rig: Rig, database: Database): Promise<boolean> {
+  const [checkpoint, info] = [await checkpointOf(rig, database), await database.info()]
+  return (
+    checkpoint?.next_at !== undefined && changesAt(seqFrom(checkpoint.seq as string)) === changesAt(info.update_seq)
+  )
 }
 
 const isOf = (name: string) => (request: SeenRequest) => request.path.startsWith(`/${name}/`)
@@ -147,21 +149,21 @@ test('after a restart, unchanged databases cost one read each, and new documents
   await eventually(() => expect(first.handled).toHaveLength(5))
   await untilRest(first, { databases: 5 })
   const others = databases.slice(1)
-  const atTheirPlace = async () => {
-    const found = await Promise.all(others.map((database) => isAtItsPlace(first, database)))
+  const upToDate = async () => {
+    const found = await Promise.all(others.map((database) => isUpToDate(first, database)))
     return others.filter((_, i) => found[i]).map(({ name }) => name)
   }
-  await eventually(async () => expect(await atTheirPlace()).not.toEqual([])) // sweeps start visits until they are
+  await eventually(async () => expect(await upToDate()).not.toEqual([])) // listings start visits until then
   await first.stop()
-  const asTheyWere = await atTheirPlace()
-  expect(asTheyWere).not.toEqual([])
+  const unchanged = await upToDate()
+  expect(unchanged).not.toEqual([])
   await databases[0]!.put(order('meanwhile'))
 
   const proxy = await startFaultyProxy()
   const second = startVisits(prefix, { by: proxy.url, lookAgainMs: HARDLY })
   await eventually(() => expect(second.handled).toEqual(['meanwhile']))
   await eventually(() => expect(second.visited()).toMatchObject({ databases: 5, open: 0, waiting: 0 }))
-  for (const name of asTheyWere) {
+  for (const name of unchanged) {
     const requested = texts(proxy.requests.filter(isOf(name)))
     expect(requested.map((text) => text.replace(/%3A\w+$/, ''))).toEqual([
       `GET /${name}/_local/couchdb-sidecar%3Avisits`,
@@ -271,6 +273,6 @@ test('a document that is due later is handled after other visits and a restart',
   second.report(name)
   await eventually(() => expect(second.handled).toEqual(['again', 'later']))
   await eventually(() => expect(second.visited()).toMatchObject({ open: 0, waiting: 0 }))
-  const place = await placeOf(second, a!)
-  expect(Date.parse(String(place!.next_at)) - Date.now()).toBeGreaterThan(8_000_000)
+  const checkpoint = await checkpointOf(second, a!)
+  expect(Date.parse(String(checkpoint!.next_at)) - Date.now()).toBeGreaterThan(8_000_000)
 })

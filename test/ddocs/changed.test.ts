@@ -22,8 +22,8 @@ describe('changes to an existing device', () => {
   const again = { state: 'new', docstate: undefined }
 
   test.each([
-    ['with all that was there', {}],
-    ['without what only the sidecar writes', { confirmation: undefined, owner_role: undefined }],
+    ['with all fields unchanged', {}],
+    ['without the fields that only the sidecar writes', { confirmation: undefined, owner_role: undefined }],
     ['under another name', { name: 'tablet' }],
   ])('a client may request another mail %s', async (_, changes) => {
     expect(await change(waiting, { ...again, ...changes })).toBe('fine')
@@ -32,14 +32,14 @@ describe('changes to an existing device', () => {
   test.each([
     ['with another owner', { owner: 'mallory@example.com' }, 'owner: expected it unchanged'],
     ['with another device code', { device_code: '6666' }, 'device_code: expected it unchanged'],
-    ['with credentials it did not have', { credentials: hash }, 'credentials: expected it unchanged'],
-    ['with a secret it did not have', { secret_sha256: 'a'.repeat(64) }, 'secret_sha256: expected it unchanged'],
-    ['with what the inbox writes', { inbox: { rev: '9-a' } }, 'inbox: expected what the sidecar wrote'],
-    ['with a confirmation of its own', { confirmation: { codes: [{}] } }, 'confirmation: expected what the sidecar'],
+    ['with added credentials', { credentials: hash }, 'credentials: expected it unchanged'],
+    ['with an added secret', { secret_sha256: 'a'.repeat(64) }, 'secret_sha256: expected it unchanged'],
+    ['with the field of the inbox', { inbox: { rev: '9-a' } }, 'inbox: expected what the sidecar wrote'],
+    ['with a forged confirmation', { confirmation: { codes: [{}] } }, 'confirmation: expected what the sidecar'],
     ['with another role', { owner_role: 'owner-2' }, 'owner_role: expected "owner-1" unchanged'],
     ['with a user', { user: 'admin' }, 'user: expected nothing unchanged'],
     [
-      'with the docstate it had, for the state it takes',
+      'with its old docstate under the new state',
       { docstate: { ...waiting.docstate, state: 'new' } },
       'the field docstate is written by the sidecar',
     ],
@@ -49,7 +49,7 @@ describe('changes to an existing device', () => {
       'the field docstate is written by the sidecar',
     ],
     ['as another type', { type: 'confirm', state: 'clicked' }, 'a device document keeps its type'],
-    ['as no type', { type: undefined }, 'expected a document of type'],
+    ['without a type', { type: undefined }, 'expected a document of type'],
   ])('a client may not request another mail %s', async (_, changes, reason) => {
     expect(await change(waiting, { ...again, ...changes })).toContain(reason)
   })
@@ -79,7 +79,7 @@ describe('changes to an existing device', () => {
     expect(await db.find('d')).toBeUndefined()
   })
 
-  test('a device’s owner may not change, and only the owner revokes it', async () => {
+  test('a client may not change the owner of a device, and only the owner may revoke the device', async () => {
     const db = await guardedDb()
     const device = await createUser()
     const other = await createUser(['thief'])
@@ -122,7 +122,7 @@ describe('device documents by replication', () => {
   })
 })
 
-describe('documents of other databases', () => {
+describe('documents of types that the machines do not declare', () => {
   const machines = { order: { paid: { mode: 'safe', create: 'client', next: { paid: 'client' } } } } as const
 
   test('a client may not forge docstate on a document of any type', async () => {
@@ -138,7 +138,7 @@ describe('documents of other databases', () => {
     expect(await tryPut(couch, db, { ...note, docstate: { handled: at, state: 'a' }, text: 'edited' })).toBe('fine')
   })
 
-  test('anyone may delete an undeclared document; turning it into a declared one follows the rules for new documents', async () => {
+  test('an undeclared document may be deleted, and follows the rules for new ones when it gets a declared type', async () => {
     const db = await guardedDb({ order: { paid: { create: 'client', next: { done: 'sidecar' } }, done: {} } })
     const { couch } = await createUser()
     const note = { _id: 'note', type: 'note' }

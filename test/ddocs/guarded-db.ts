@@ -33,7 +33,7 @@ export async function tryPut(couch: Couch, db: Database, doc: Doc): Promise<stri
   }
 }
 
-/** As `tryPut`, for many documents; answers by id. `new_edits: false` writes as replication does. */
+/** Like `tryPut`, for many documents. Returns the answers by id. `new_edits: false` writes like replication. */
 export async function tryBulk(
   couch: Couch,
   db: Database,
@@ -63,7 +63,7 @@ export const newConfirm = {
   confirm_code: 'abcdefghijklmnopqrstuv',
 }
 
-/** Credentials of a device that brings its own. */
+/** The credentials of a device that creates its own password. */
 export const hash = {
   password_scheme: 'pbkdf2',
   pbkdf2_prf: 'sha256',

@@ -3,7 +3,7 @@ import { defineMachines, type HandledState, type Machine, type NextState } from 
 import { controlMachines, userMachines, type ControlMachines } from '../../ddocs/machines.ts'
 import { createControl } from '../../sidecar/docstate/control.ts'
 
-test('a handler may return only states that the table lets the sidecar write, or its own', () => {
+test('a handler may return only its own state, and states that the table lets the sidecar write', () => {
   expectTypeOf<NextState<ControlMachines, 'device', 'new'>>().toEqualTypeOf<
     'new' | 'confirming' | 'confirmed' | 'error'
   >()
@@ -28,7 +28,7 @@ test('a handler may register only for a declared state, in its declared mode', (
   const control = createControl(controlMachines)
   // @ts-expect-error sending a mail twice is not safe
   expect(() => control.safe('device', 'new', () => Promise.resolve())).toThrow('safe handler for device in state new')
-  // @ts-expect-error nothing happens to an expired device
+  // @ts-expect-error no handler runs for an expired device
   expect(() => control.safe('device', 'expired', () => Promise.resolve())).toThrow('device in state expired')
   // @ts-expect-error no such type
   expect(() => control.safe('gadget', 'new', () => Promise.resolve())).toThrow('expected a type that has a machine')

@@ -4,7 +4,7 @@ import { createTestCouch } from '../support/couchdb.ts'
 import { guardedDb, newConfirm, newDevice, tryBulk, tryPut } from './guarded-db.ts'
 import { createUser } from './users.ts'
 
-test('a stranger’s branch of a device cannot grow and become the winner', async () => {
+test('a stranger cannot extend a branch of a device until it becomes the winner', async () => {
   const db = await guardedDb()
   const { couch } = await createUser()
   let rev = await db.put({ _id: 'd', ...newDevice })

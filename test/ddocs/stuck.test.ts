@@ -12,17 +12,17 @@ const failure = { code: 'ECONNREFUSED', reason: 'refused', at }
 /** Name, `docstate` of a document of type `t` in state `s`, its `error`, and the rest of its row: key and value. */
 const rows: readonly [string, unknown, unknown, readonly unknown[], number][] = [
   ['a retry', { state: 's', retry_at: later, failure }, undefined, ['s', 'retry', 'ECONNREFUSED', at], ms],
-  ['failing longer', { state: 's', retry_at: later, failing_since: later, failure }, 1, ['s', 'retry', 'ECONNREFUSED', later], laterMs],
+  ['a retry after several failures', { state: 's', retry_at: later, failing_since: later, failure }, 1, ['s', 'retry', 'ECONNREFUSED', later], laterMs],
   ['a retry without a failure', { state: 's', retry_at: at }, undefined, ['s', 'retry', null, null], NEVER_MS],
   ['parked', { state: 's', parked: { at, reason: 'lost' } }, undefined, ['s', 'parked', null, at], ms],
   ['parked as text', { state: 's', parked: 'yes', failure: [] }, undefined, ['s', 'parked', null, null], NEVER_MS],
   ['parked, after a failure', { state: 's', parked: { at: later }, failure }, undefined, ['s', 'parked', 'ECONNREFUSED', later], laterMs],
   ['failed', { state: 's', failed_in: 'paid' }, { code: 'gone', at }, ['paid', 'failed', 'gone', at], ms],
-  ['failed, in a state that ends', { state: 's', failed_in: 'paid', timeout_at: later }, { code: 'gone', at }, ['paid', 'failed', 'gone', at], ms],
-  ['failed in what is no state', { state: 's', failed_in: [1] }, 'an error', ['1', 'failed', null, null], NEVER_MS],
-  ['a code that is no text', { state: 's', failed_in: 'paid' }, { code: 5, at: 'Friday' }, ['paid', 'failed', null, null], NEVER_MS],
+  ['failed, in a state with a timeout', { state: 's', failed_in: 'paid', timeout_at: later }, { code: 'gone', at }, ['paid', 'failed', 'gone', at], ms],
+  ['failed, with an array as state', { state: 's', failed_in: [1] }, 'an error', ['1', 'failed', null, null], NEVER_MS],
+  ['a code that is a number', { state: 's', failed_in: 'paid' }, { code: 5, at: 'Friday' }, ['paid', 'failed', null, null], NEVER_MS],
   ['a long code', { state: 's', failed_in: 'paid' }, { code: 'x'.repeat(999), at }, ['paid', 'failed', 'x'.repeat(100), at], ms],
-  ['a day that there is not', { state: 's', failed_in: 'paid' }, { at: '2026-13-45T00:00:00Z' }, ['paid', 'failed', null, '2026-13-45T00:00:00Z'], NEVER_MS],
+  ['an impossible date', { state: 's', failed_in: 'paid' }, { at: '2026-13-45T00:00:00Z' }, ['paid', 'failed', null, '2026-13-45T00:00:00Z'], NEVER_MS],
 ] // prettier-ignore
 
 /** Documents that are not stuck. */

@@ -7,7 +7,7 @@ import { createUser } from './users.ts'
 
 const theirs = { type: 'channel', name: 'diary', owner: 'bob@example.com', members: [], owner_role: 'owner-2' }
 const own = { type: 'channel', name: 'photos', owner: 'ann@example.com', members: [], owner_role: 'owner-1' }
-const there: Doc[] = [
+const existing: Doc[] = [
   { _id: 'device-1', type: 'device', state: 'active', user: 'device-1', owner_role: 'owner-1', device_id: 'device:1' },
   { ...own, _id: 'photos', state: 'ready', database: 'channel-1', syncpoint: 'http://a/channel-1' },
   { ...own, _id: 'left out', state: 'ready', database: 'channel-3', syncpoint: 'http://a/channel-3' },
@@ -28,7 +28,7 @@ async function prepare() {
   const db = await guardedDb(userMachines, 'user')
   const { couch } = await createUser(['owner-1'])
   async function put(id: string, row: number): Promise<StoredDoc> {
-    const doc = { ...there.find(({ _id }) => _id === id)!, _id: `${id}-${row}` }
+    const doc = { ...existing.find(({ _id }) => _id === id)!, _id: `${id}-${row}` }
     return { ...doc, _rev: await createTestCouch().db(db.name).put(doc) }
   }
   return { db, couch, put }
@@ -37,20 +37,20 @@ async function prepare() {
 const note = { note: { content_type: 'text/plain', data: 'YQ==' } }
 const changes: readonly [string, string, object, string][] = [
   ['revokes a device', 'device-1', { state: 'revoked' }, 'fine'],
-  ['writes nothing more into a device', 'device-1', { state: 'revoked', a: 'x' }, 'expected no fields but'],
+  ['adds no field to a device', 'device-1', { state: 'revoked', a: 'x' }, 'expected no fields but'],
   ['attaches nothing to a device', 'device-1', { state: 'revoked', _attachments: note }, 'expected no fields but'],
   ['attaches nothing to a channel', 'photos', { state: 'new', _attachments: note }, '_attachments: expected none'],
-  ['makes no channel huge', 'photos', { state: 'new', data: { a: 'x'.repeat(200_000) } }, 'expected up to 150000'],
   [
-    'revokes no device without saying which',
-    'device-1',
-    { state: 'revoked', device_id: undefined },
-    'device_id: expected',
+    'makes no channel larger than the limit',
+    'photos',
+    { state: 'new', data: { a: 'x'.repeat(200_000) } },
+    'expected up to 150000',
   ],
-  ['takes no other device for its own', 'device-1', { state: 'revoked', device_id: 'device:2' }, 'device_id: expected'],
+  ['revokes no device without its id', 'device-1', { state: 'revoked', device_id: undefined }, 'device_id: expected'],
+  ['changes no device id', 'device-1', { state: 'revoked', device_id: 'device:2' }, 'device_id: expected'],
   ['changes the members of its channel', 'photos', { state: 'new', members: ['c@example.com'] }, 'fine'],
   [
-    'may leave out what the sidecar wrote',
+    'may leave out the fields of the sidecar',
     'photos',
     { state: 'new', database: undefined, owner_role: undefined },
     'fine',
@@ -59,12 +59,12 @@ const changes: readonly [string, string, object, string][] = [
   ['forges no accepted channel', 'photos', { state: 'accepted' }, 'may be written in state'],
   ['forges no ready channel', 'photos', { state: 'ready' }, 'may be written in state'],
   ['closes its channel', 'photos', { state: 'closing', close: 'archive' }, 'fine'],
-  ['closes what was refused', 'refused', { state: 'closing', close: 'delete' }, 'fine'],
+  ['closes a refused channel', 'refused', { state: 'closing', close: 'delete' }, 'fine'],
   ['closes no channel of another user', 'channel:2', { state: 'closing', close: 'archive' }, 'closing (by its owner)'],
   ['takes over no channel of another user', 'channel:2', { state: 'new', owner_role: 'owner-1' }, 'new (by its owner)'],
   ['deletes nothing', 'photos', { _deleted: true }, 'may be deleted by an admin only'],
   ['accepts an invitation', 'subscription:channel:2', { state: 'active' }, 'fine'],
-  ['pauses what it was invited to, offline', 'subscription:channel:2', { state: 'paused' }, 'fine'],
+  ['accepts an invitation and pauses it, both offline', 'subscription:channel:2', { state: 'paused' }, 'fine'],
   [
     'makes exceptions for devices',
     'subscription:photos',
@@ -86,17 +86,17 @@ const made: readonly [string, Doc, string][] = [
   ['a channel', { _id: 'new', type: 'channel', state: 'new', name: 'x', owner: 'ann@example.com' }, 'fine'],
   ['a channel without a name, which is refused later', { _id: 'new', type: 'channel', state: 'new' }, 'fine'],
   ['no ready channel', { _id: 'new', type: 'channel', state: 'ready' }, 'begins in state new'],
-  ['no channel of a role', { _id: 'new', ...theirs, state: 'new' }, 'owner_role: expected'],
+  ['no channel with the role of another user', { _id: 'new', ...theirs, state: 'new' }, 'owner_role: expected'],
   ['no device', { _id: 'device-9', type: 'device', state: 'active' }, '(none: only the sidecar makes them)'],
-  ['nothing under ids of the sidecar', { _id: 'channel:9', type: 'note' }, 'the sidecar’s own'],
+  ['no document with an id of the sidecar', { _id: 'channel:9', type: 'note' }, 'the sidecar’s own'],
   [
-    'no huge subscription',
+    'no subscription larger than the limit',
     { _id: 's', type: 'subscription', state: 'new', channel_id: 'x', a: 'x'.repeat(200_000) },
     'expected up to 150000',
   ],
   ['a subscription', { _id: 's', type: 'subscription', state: 'new', channel_id: 'x' }, 'fine'],
   ['no invitation', { _id: 's', type: 'subscription', state: 'invite', channel_id: 'x' }, 'begins in state new'],
-  ['what is the app’s own', { _id: 'setting', type: 'setting', color: 'red' }, 'fine'],
+  ['a document of the app', { _id: 'setting', type: 'setting', color: 'red' }, 'fine'],
 ]
 
 test('a document of the app that becomes a channel may not carry the sidecar’s fields', async () => {

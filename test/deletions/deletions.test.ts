@@ -84,7 +84,7 @@ test('the next worker handles deletions made without a worker once, also without
   expect(seen).toHaveLength(3)
 })
 
-test('a failing handler is retried and ends in error; a document recreated and deleted is another deletion', async () => {
+test('a failing handler is retried until its error, and a second deletion of the same id has its own run', async () => {
   const { db, control } = await databases()
   const seen: string[] = []
   const handler = (deleted: Tombstone) => {

@@ -52,46 +52,49 @@ describe('faults of a design document', () => {
   })
 
   test.each([
-    ['a name that no engine has', 'typeof setTimeout === "function" && setTimeout(f, 1)'],
-    ['one that some have', 'typeof Promise === "function" ? Promise.name : ""'],
-    ['one that some have, the other way round', 'typeof Promise === "undefined" ? "" : Promise.name'],
-    ['one that some have, by its first letter', 'typeof Promise < "u" && Promise.name'],
-    ['two', 'typeof window !== "undefined" ? window : typeof self !== "undefined" ? self : null'],
+    ['a name that no engine has, behind &&', 'typeof setTimeout === "function" && setTimeout(f, 1)'],
+    ['a name that some engines have, in a conditional', 'typeof Promise === "function" ? Promise.name : ""'],
+    ['a name that some engines have, compared with undefined', 'typeof Promise === "undefined" ? "" : Promise.name'],
+    ['a name that some engines have, compared by order', 'typeof Promise < "u" && Promise.name'],
     [
-      'all that must be',
+      'two names, one after the other',
+      'typeof window !== "undefined" ? window : typeof self !== "undefined" ? self : null',
+    ],
+    [
+      'two names that must both exist',
       '!(typeof Promise === "undefined" || !(typeof Proxy === "function")) && new Proxy(Promise, {})',
     ],
-    ['what follows only from another', 'typeof define === "function" && define.amd ? define(f) : 0'],
-    ['a constant', 'inBrowser ? window.name : 0'],
-    ['a constant of itself', '(function () { var a = a || typeof window === "object"; return a && 1 })()'],
+    ['a name in a longer condition', 'typeof define === "function" && define.amd ? define(f) : 0'],
+    ['a constant with the result of the check', 'inBrowser ? window.name : 0'],
+    ['a variable in its own declaration', '(function () { var a = a || typeof window === "object"; return a && 1 })()'],
+    ['an early return', '(function () { if (typeof Promise === "undefined") return 0; return Promise.name })()'],
     [
-      'a function that returns before',
-      '(function () { if (typeof Promise === "undefined") return 0; return Promise.name })()',
+      'a function inside of the checked branch',
+      'typeof Promise === "function" ? [1].map(function () { return Promise.name }) : 0',
     ],
-    ['what is inside of it', 'typeof Promise === "function" ? [1].map(function () { return Promise.name }) : 0'],
   ])('a name that CouchDB lacks is accepted behind a check with typeof: %s', async (_, code) => {
     const file = `const inBrowser = typeof window !== "undefined"\nconst f = () => 1\nexport default (doc) => ${code}`
     expect(await compileApp({ 'filters/a.js': file })).toHaveProperty('filters.a')
   })
 
   test.each([
-    ['on the way where it is not there', 'typeof Promise === "function" ? 0 : Promise.name', 'Promise'],
-    ['where the other name is asked for', 'typeof Promise === "function" && new Proxy({}, {})', 'Proxy'],
+    ['in the branch where the name is missing', 'typeof Promise === "function" ? 0 : Promise.name', 'Promise'],
+    ['after a check of another name', 'typeof Promise === "function" && new Proxy({}, {})', 'Proxy'],
     [
-      'where one of two is there',
+      'after a check that either name satisfies',
       '(typeof Promise === "function" || typeof Proxy === "function") && Promise.name',
       'Promise',
     ],
-    ['where no engine comes by', 'typeof window === "undefined" ? window.name : 0', 'window'],
-    ['after the question', '(typeof Promise === "function" && 1) + Promise.name', 'Promise'],
+    ['in a branch that every engine takes', 'typeof window === "undefined" ? window.name : 0', 'window'],
+    ['outside of the check', '(typeof Promise === "function" && 1) + Promise.name', 'Promise'],
     [
-      'before a function returns',
+      'before the early return',
       '(function () { const a = Promise.name; if (typeof Promise === "undefined") return 0; return a })()',
       'Promise',
     ],
-    ['where the constant changes', 'changing && window.name', 'window'],
+    ['after a check in a variable that changes', 'changing && window.name', 'window'],
     [
-      'in what is called above',
+      'in a function that the branch without the name calls',
       '(function () { if (typeof window === "undefined") return f(); function f() { return process } })()',
       'process',
     ],

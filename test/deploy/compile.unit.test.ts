@@ -46,7 +46,7 @@ describe('the compiled design document', () => {
     expect(Object.keys(doc.filters as object)).toEqual(['all'])
   })
 
-  test('a design document keeps attachments unchanged, and an id of its own', async () => {
+  test('a design document keeps attachments unchanged, and may set another id', async () => {
     const doc = await compileApp({ '_attachments/index.js': 'alert(1)', _id: '_design/other' })
     expect(doc._id).toBe('_design/other')
     expect(doc._attachments).toEqual({

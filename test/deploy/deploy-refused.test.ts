@@ -70,7 +70,7 @@ describe('an interrupted deploy', () => {
     ({ method, path }: SeenRequest) =>
       method === 'PUT' && path.endsWith(id)
 
-  test('a failed deploy lists written and unwritten documents, and finishes the other databases; the next deploy completes it', async () => {
+  test('a failed deploy lists what it wrote, finishes the other databases, and is completed by the next deploy', async () => {
     const [one, two, three] = [await freshDb('deploy'), await freshDb('deploy'), await freshDb('deploy')]
     const proxy = await startFaultyProxy()
     const couch = createTestCouch({ url: proxy.url })

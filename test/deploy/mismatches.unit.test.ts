@@ -48,7 +48,8 @@ test.each([[null], [true], [7], ['x'], [[]], [[null]], [{}], [{ toString: 1 }]])
     for (const order of [garbage, { paid: garbage, done: {} }, { paid: { ...paid, next: garbage }, done: {} }]) {
       expect(faults({ order })).toEqual([expect.stringMatching(/declares (another|no) machine of order/)])
     }
-    expect(faults({ order: { paid: { ...paid, timeout: garbage }, done: {} } })).toEqual([]) // the guard ignores timeouts
+    // The guard ignores timeouts.
+    expect(faults({ order: { paid: { ...paid, timeout: garbage }, done: {} } })).toEqual([])
     for (const state of [garbage, { mode: garbage }]) {
       const free = listMismatches({ _id: '_design/docstate', machines: { order: { paid: state } } }, [handler], {})
       expect(free).toEqual([expect.stringContaining('deploy the machines of this version')])

@@ -1,4 +1,4 @@
-/** A device and its user agree, with any number of workers. */
+/** A device and its user stay consistent, with any number of workers. */
 import { expect, test } from 'vitest'
 import type { Doc } from '../../sidecar/couch/documents.ts'
 import { createLatch, docstateIn } from '../docstate/rig.ts'

@@ -34,7 +34,7 @@ describe.each<[state: string, ...verdicts: string[]]>([
   ['error', 'right', 'wrong', 'refused'],
 ])('codes of a device in state %s', (state, ...verdicts) => {
   test.each(Object.entries(clicks).map(([what, given], i) => [what, verdicts[i]!, given] as const))(
-    '%s are %s',
+    'the verdict on %s is %s',
     (_, verdict, [deviceCode, confirmCode]) => {
       expect(judge(device(state), deviceCode, confirmCode, NOW)).toBe(verdict)
     },

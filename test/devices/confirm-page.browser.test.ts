@@ -53,7 +53,7 @@ describe('the confirm page in a phone’s browser, without JavaScript', () => {
     expect(complaints.filter((text) => !text.includes('status of 403'))).toEqual([])
   })
 
-  it('a user who came too early can look again', async () => {
+  it('a user who opens the page too early can try again', async () => {
     const { page, confirmations, complaints } = await openOnPhone()
     confirmations.next = { kind: 'pending' }
     await page.getByLabel('Code on the device').fill('12ab')

@@ -209,7 +209,7 @@ describe('a malformed request', () => {
     ['JSON null', 'null', { 'content-type': 'application/json' }, 400],
     ['a number for the code', '{"device_code":1234}', { 'content-type': 'application/json' }, 400],
     ['a list for the code', '{"device_code":["1234"]}', { 'content-type': 'application/json' }, 400],
-    ['half a character', '{"device_code":"\\ud800"}', { 'content-type': 'application/json' }, 400],
+    ['a lone surrogate', '{"device_code":"\\ud800"}', { 'content-type': 'application/json' }, 400],
     ['plain text', 'device_code=1234', { 'content-type': 'text/plain' }, 415],
     ['a multipart form', 'device_code=1234', { 'content-type': 'multipart/form-data; boundary=x' }, 415],
     ['a body of 1 MB', `device_code=${'1'.repeat(1_000_000)}`, FORM, 413],

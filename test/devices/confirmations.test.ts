@@ -1,4 +1,4 @@
-/** What the confirm page writes and shows; the test takes the place of the handlers. */
+/** The documents and results of the confirm page. The test acts as the handlers. */
 import { beforeEach, expect, test } from 'vitest'
 import { systemClock } from '../../sidecar/core/clock.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
@@ -22,7 +22,7 @@ beforeEach(async () => {
   await db.put({ _id: 'd', ...requested, confirmation: { codes } })
 })
 
-/** The page of one worker, which does not wait. */
+/** The page of one worker. It does not wait for the confirmation. */
 const openPage = (patienceMs = 0) =>
   createConfirmations({ database: db, clock: systemClock, hashing: hashingOf(true), patienceMs })
 
@@ -135,14 +135,14 @@ test.each([
   ['another link', { confirmCode: newCode() }],
   ['no link', { confirmCode: '' }],
   ['another device', { deviceId: 'e' }],
-  ['the whole database', { deviceId: '_all_docs' }],
-  ['the server', { deviceId: '..' }],
+  ['_all_docs as the device', { deviceId: '_all_docs' }],
+  ['the path .. as the device', { deviceId: '..' }],
 ])('a click with %s is refused, and writes nothing', async (_, fields) => {
   expect(await click(openPage(), fields)).toEqual({ kind: 'refused' })
   expect(await written()).toEqual([])
 })
 
-test('a password that its page could not show is on the next page, once', async () => {
+test('the next page shows, once, a password that the first page could not show', async () => {
   const page = openPage()
   await click(page)
   const [id] = await written()
@@ -179,7 +179,7 @@ test('a device with its own credentials gets no others', async () => {
   expect(await db.get(id!)).not.toHaveProperty('credentials')
 })
 
-test('an aborted request ends the waiting', async () => {
+test('an aborted request ends its wait', async () => {
   const gone = new AbortController()
   const waiting = openPage(60_000).click({ deviceId: 'd', deviceCode: '1234', confirmCode: code, signal: gone.signal })
   await eventually(async () => expect(await written()).toHaveLength(1))

@@ -74,7 +74,7 @@ test('a mail that is refused for good adds no code, and keeps the others', async
   expect(hashesIn(await db.get(device._id))).toEqual(hashes)
 })
 
-test('attempts with an unknown outcome keep their codes as one mail’s, and each counts', async () => {
+test('attempts with an unknown outcome keep their codes for one mail, and each counts', async () => {
   const smtp = await startTestSmtp()
   smtp.behave({ kind: 'cut-after-message' })
   const { db, device, hashes } = await askForSixth(smtp.url)

@@ -15,7 +15,7 @@ test('a merge ignores another owner’s device under the same id', () => {
   expect(mergeDevice({ ours, theirs, base: undefined })).toEqual(ours)
 })
 
-test('a merge takes a device’s own additions, also after a compaction removed the base', () => {
+test('a merge keeps the fields that a device has added, also after a compaction removed the base', () => {
   const later = { ...ours, name: 'phone' } as StoredDoc
   expect(mergeDevice({ ours, theirs: later, base: undefined, baseRev: '1-a' })).toMatchObject({ name: 'phone' })
 })

@@ -106,7 +106,7 @@ test('a quota document is deleted after its timeout, and counts again when it is
   expect(await control.get(id)).toMatchObject({ state: 'counting', docstate: { state: 'counting' } })
 })
 
-test('an invitation is kept while its member is invited, and the member’s account goes with the last channel', async () => {
+test('an invitation is kept while its member is invited, and an unused account while it has a channel', async () => {
   const bob = newPerson('bob')
   const { couch, control, ann, own, mails } = await startWithOwner()
   await own.put(channel(ann, 'photos', { members: [bob.address] }))

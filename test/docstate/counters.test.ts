@@ -79,7 +79,8 @@ test('the counters show running and waiting documents, and zero after the engine
 test('a claim lost to another worker is counted', async () => {
   const db = await freshDb('counts')
   const proxy = await startFaultyProxy()
-  proxy.plan((request) => (isBulk(request) ? delay(300) : undefined)) // delays the claims of the second worker, so that they lose
+  // The claims of the second worker are late, so that they lose.
+  proxy.plan((request) => (isBulk(request) ? delay(300) : undefined))
   const { engine: first } = await startRig(db, invoice, { worker: 'first' })
   const { engine: second } = await startRig(createTestCouch({ url: proxy.url }).db(db.name), invoice)
   await eventually(() => expect([first, second].map((engine) => engine.lag().behindMs)).toEqual([0, 0]))
@@ -135,7 +136,8 @@ test('the lag includes the number of unread changes that the server reports', as
   const { engine } = await startRig(createTestCouch({ url: proxy.url }).db(db.name), invoice, { heartbeatMs: 1000 })
   await eventually(() => expect(engine.lag().unread).toBeGreaterThanOrEqual(1500))
   expect(engine.lag().behindMs).toBeGreaterThan(0)
-  await eventually(() => expect(engine.counts.changes).toBeGreaterThan(2500)) // the first changes alone are no proof, because a pause of the server looks like the end of the feed
+  // Fewer changes prove nothing: a pause of the server looks like the end of the feed.
+  await eventually(() => expect(engine.counts.changes).toBeGreaterThan(2500))
   await eventually(() => expect(engine.lag()).toMatchObject({ unread: 0, behindMs: 0 }))
 })
 

@@ -27,7 +27,8 @@ thoroughTest(
         { turns, leaseMs: 6000 },
       )
     }
-    proxy.plan((request) => (isBulk(request) ? delay(250) : undefined)) // all claims together take longer than a claim without renewal is valid
+    // All claims together take longer than a claim stays valid without renewal.
+    proxy.plan((request) => (isBulk(request) ? delay(250) : undefined))
     const from = proxy.requests.length
     await Promise.all(databases.map((db) => db.put({ _id: 'o', type: 'order', state: 'paid' })))
     await eventually(async () => {
@@ -94,7 +95,8 @@ test('edited documents in an unresponsive database do not delay the renewals of 
   const isRead = ({ path, query }: SeenRequest) => path.startsWith(`/${silent.name}/`) && query.has('open_revs')
   proxy.plan((request) => (isRead(request) ? silence : undefined))
   for (const id of ids) {
-    await eventually(async () => silent.put({ ...(await silent.get(id)), note: 'by hand' })) // a renewal may cause an edit conflict
+    // A renewal may cause an edit conflict.
+    await eventually(async () => silent.put({ ...(await silent.get(id)), note: 'by hand' }))
   }
   go.open()
   const claims = new Set<unknown>()

@@ -129,13 +129,17 @@ test('failing documents do not delay other documents', async () => {
 })
 
 const results: [string, (control: Control) => void, string][] = [
-  ['no document', (c) => c.safe('a', 'b', () => Promise.resolve('done' as never)), 'bad_result'],
+  ['text instead of a document', (c) => c.safe('a', 'b', () => Promise.resolve('done' as never)), 'bad_result'],
   [
     'a document without state',
     (c) => c.safe('a', 'b', (d) => Promise.resolve({ _id: d._id, type: 'a' } as never)),
     'bad_result',
   ],
-  ['another type', (c) => c.safe('a', 'b', (d) => Promise.resolve({ ...d, type: 'z', state: 'c' })), 'bad_result'],
+  [
+    'a document of another type',
+    (c) => c.safe('a', 'b', (d) => Promise.resolve({ ...d, type: 'z', state: 'c' })),
+    'bad_result',
+  ],
   [
     'a document with a BigInt',
     (c) => c.safe('a', 'b', (d) => Promise.resolve({ ...d, n: 1n, state: 'c' })),

@@ -48,7 +48,7 @@ test('a key with many documents delays no other key, and its documents run one a
     db,
     cold.map(({ _id }) => _id),
   )
-  expect(engine.health().inFlight, 'of the others only ids wait').toBeLessThan(10)
+  expect(engine.health().inFlight, 'of the other documents, only ids wait in memory').toBeLessThan(10)
   go.open()
   await isDone(
     db,
@@ -77,7 +77,7 @@ test('while documents of a higher priority wait, other handlers run one document
   expect(urgent.waiting.length).toBe(32)
   for (const go of urgent.waiting.splice(0)) go()
   await eventually(() => expect(urgent.waiting.length).toBe(8))
-  await eventually(() => expect(later.waiting.length, 'the last alarms leave the others their turns').toBe(27))
+  await eventually(() => expect(later.waiting.length, 'orders run again while the last alarms run').toBe(27))
   for (const gate of [urgent, later]) {
     gate.isOpen = true
     for (const go of gate.waiting.splice(0)) go()
@@ -161,7 +161,7 @@ test('three workers reserve evenly spaced start times, and no time twice', async
   const all = (await Promise.all([takeTwenty(), takeTwenty(), takeTwenty()])).flat().sort((a, b) => a - b)
   const apart = all.slice(1).map((at, n) => at - all[n]!)
   expect(Math.min(...apart)).toBeGreaterThanOrEqual(50)
-  expect(all.at(-1)! - all[0]!, 'little is lost').toBeLessThan(60 * 50 * 1.5)
+  expect(all.at(-1)! - all[0]!, 'few start times are lost').toBeLessThan(60 * 50 * 1.5)
 })
 
 test('waiting runs start at their reserved times, in the order of arrival', async () => {

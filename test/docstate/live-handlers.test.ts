@@ -84,7 +84,7 @@ test.each(['safe', 'unsafe'] as const)(
       expect(docs.filter(({ state }) => state === 'done')).toHaveLength(2)
       expect(
         docs.filter((doc) => docstateIn(doc)?.claim),
-        'what was claimed ahead is given back',
+        'claims without a running handler are released',
       ).toEqual([])
     })
     await pass(WHILE_MS)

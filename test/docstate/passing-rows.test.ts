@@ -52,9 +52,10 @@ thoroughTest('every document gets its result when validation processes are kille
   )
   const put: string[] = []
   while (rows.claims < ENOUGH || rows.results < ENOUGH) {
-    expect(put.length, 'documents, and too few rows say that a process died').toBeLessThan(1000)
+    expect(put.length, 'documents written, with too few rows of killed processes').toBeLessThan(1000)
     const some = Array.from({ length: 20 }, (_, i) => ({ _id: `o${put.length + i}`, type: 'order', state: 'paid' }))
-    for (const doc of some) await eventually(() => db.put(doc)) // the validation process of this write may be killed, too
+    // The validation process of this write may be killed, too.
+    for (const doc of some) await eventually(() => db.put(doc))
     put.push(...some.map(({ _id }) => _id))
   }
   const unfinished = async () => (await db.getMany(put)).filter(({ state }) => state !== 'invoiced')
@@ -62,7 +63,7 @@ thoroughTest('every document gets its result when validation processes are kille
   expect([...effects].filter(([, times]) => times !== 1)).toEqual([])
 })
 
-test('a claim that CouchDB cannot validate delays no other claim and is counted as refused', async () => {
+test('a claim that CouchDB cannot validate does not delay other claims, and is counted as refused', async () => {
   const db = await freshDb('passing')
   await db.bulk(['bad', 'good'].map((_id) => JSON.stringify({ _id, type: 'order', state: 'paid' })))
   // Fails like a process that dies during validation: the document is neither accepted nor forbidden.

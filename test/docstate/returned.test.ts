@@ -86,8 +86,12 @@ const refused: [string, (doc: object) => unknown, RegExp][] = [
     (doc) => new Proxy({ ...doc, state: 'done' }, { ownKeys: trap }),
     /without a JSON form: .*a trap/,
   ],
-  ['half a surrogate', (doc) => ({ ...doc, state: 'done', name: HALF }), /without a JSON form: .*surrogate/],
-  ['a name with half a surrogate', (doc) => ({ ...doc, state: 'done', [HALF]: 1 }), /without a JSON form: .*surrogate/],
+  ['a lone surrogate', (doc) => ({ ...doc, state: 'done', name: HALF }), /without a JSON form: .*surrogate/],
+  [
+    'a field name with a lone surrogate',
+    (doc) => ({ ...doc, state: 'done', [HALF]: 1 }),
+    /without a JSON form: .*surrogate/,
+  ],
 ]
 const raise = (thrown: unknown): never => {
   throw thrown
@@ -132,7 +136,7 @@ const thrown: [string, unknown, { code: string | RegExp; reason: RegExp }][] = [
     Object.assign(new Error(), { message: {} }),
     { code: 'Error', reason: /without/ },
   ],
-  ['an error with half a surrogate', new Error(`a${HALF}b`), { code: 'Error', reason: /^a\ufffdb$/ }],
+  ['an error with a lone surrogate', new Error(`a${HALF}b`), { code: 'Error', reason: /^a\ufffdb$/ }],
   [
     'a proxy whose traps throw',
     hostile(),
@@ -145,7 +149,7 @@ const thrown: [string, unknown, { code: string | RegExp; reason: RegExp }][] = [
     Object.defineProperty(new Error(), 'message', { get: trap }),
     { code: 'thrown', reason: /cannot be read/ },
   ],
-  ['nine megabytes', new Error(long), { code: 'Error', reason: /^x{499}…$/ }],
+  ['an error of nine megabytes', new Error(long), { code: 'Error', reason: /^x{499}…$/ }],
   ['a code of nine megabytes', Object.assign(new Error('m'), { code: long }), { code: /^x{99}…$/, reason: /^m$/ }],
 ]
 test.each(thrown)('a handler leaves a bounded record and log line if it throws %s', async (_, what, record) => {

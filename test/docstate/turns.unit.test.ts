@@ -54,7 +54,7 @@ test('many waiting documents are claimed in small groups, up to the concurrency'
   const { wait, claiming, running, answer, end } = createRig({ concurrency: 25 })
   wait(640)
   await settled()
-  expect(claiming.size, 'the first came when none waited').toBe(1)
+  expect(claiming.size, 'the first document is claimed alone').toBe(1)
   await answer()
   await end(100)
   expect(claiming.size).toBe(Math.ceil((640 - 25) / 32))
@@ -62,7 +62,7 @@ test('many waiting documents are claimed in small groups, up to the concurrency'
   expect(claiming.size + running.size).toBe(25)
 })
 
-test('documents of fast handlers are claimed in groups, and concurrency still limits the running handlers', async () => {
+test('documents of fast handlers are claimed in groups, and concurrency limits the running handlers', async () => {
   const { wait, claiming, running, answer, end } = createRig({ unread: 9600 })
   wait(2000)
   await settled()
@@ -113,7 +113,7 @@ test('a closed database releases its turns, and its later documents take no turn
   one.wait('4')
   expect(called).toEqual(['one1', 'one2', 'one3', 'one4'])
   expect(shared.waiting).toBe(1)
-  for (const turn of running.splice(1)) turn.leave() // the turns of the closed database occupy no place
+  for (const turn of running.splice(1)) turn.leave() // the turns of the closed database do not count
   expect([called.length, shared.running.taken, shared.claimed.taken]).toEqual([4, 0, 1])
   running[0]!.leave()
   expect(called.at(-1)).toBe('other1')

@@ -30,13 +30,13 @@ beforeAll(build)
 
 const json = { 'content-type': 'application/json' }
 
-test('the server has one admin with a random password, and strangers are anonymous', async () => {
+test('the server has one admin with a random password, and requests without credentials are anonymous', async () => {
   const { couch, origin } = await startCouch()
   expect(await couch.request({ path: '_session' })).toMatchObject({ userCtx: { name: 'admin', roles: ['_admin'] } })
   expect(await (await fetch(`${origin}/_session`)).json()).toMatchObject({ userCtx: { name: null, roles: [] } })
 })
 
-test('a user made by the admin can log in, and is no admin', async () => {
+test('a user that the admin creates can log in and is not an admin', async () => {
   const { couch, origin } = await startCouch()
   const user = { _id: 'org.couchdb.user:ann', type: 'user', name: 'ann', roles: ['reader'], password: 'secret' }
   await couch.db('_users').put(user)
@@ -44,7 +44,7 @@ test('a user made by the admin can log in, and is no admin', async () => {
   expect(await session.json()).toMatchObject({ userCtx: { name: 'ann', roles: ['reader'] } })
 })
 
-test('strangers can neither create nor delete databases, and the server survives the attempt', async () => {
+test('anonymous clients can neither create nor delete databases, and the server survives the attempt', async () => {
   const { couch, origin } = await startCouch()
   await couch.db('kept').create()
   expect((await fetch(`${origin}/mine`, { method: 'PUT' })).status).toBe(401)
@@ -52,7 +52,7 @@ test('strangers can neither create nor delete databases, and the server survives
   expect(await couch.db('kept').info()).toMatchObject({ db_name: 'kept', doc_count: 0 })
 })
 
-test('a replicated revision after a guarded document arrives, and so does a branch beside it', async () => {
+test('a guarded database accepts a replicated successor of a document, and then a conflicting branch', async () => {
   const { couch } = await startCouch()
   const db = couch.db('guarded')
   await db.create()
@@ -138,7 +138,7 @@ test('a map function sees one document at a time, and its rows stay in its datab
   expect(await answerOf(couch, counted)).toMatchObject({ rows: [{ key: null, value: 5 }] })
 })
 
-test('feed rows arrive at once, also at clients that accept compression', async () => {
+test('feed rows arrive at once, also for clients that accept compression', async () => {
   const { couch, origin } = await startCouch()
   await couch.db('fed').create()
   const stop = new AbortController()
@@ -152,7 +152,7 @@ test('feed rows arrive at once, also at clients that accept compression', async 
   stop.abort()
 })
 
-test('a database with an open feed can be deleted and made again', async () => {
+test('a database with an open feed can be deleted and created again', async () => {
   const { couch, origin } = await startCouch()
   await couch.db('followed').create()
   await couch.db('followed').put({ _id: 'a' })

@@ -32,7 +32,7 @@ beforeEach(async () => {
   await db.create()
 })
 
-/** A client of a new user, or of a stranger. */
+/** A client with the credentials of a new user, or an anonymous one. */
 async function clientOf(user?: Record<string, unknown>): Promise<Couch> {
   const url = new URL(server.url)
   url.username = url.password = ''
@@ -68,12 +68,12 @@ test('bulk secObj: the security object is empty', async () => {
   await expect(db.put({ _id: 'a' })).rejects.toMatchObject({ reason: expect.stringContaining('member') as string })
 })
 
-test('closed databases: a new database is open to strangers', async () => {
-  const stranger = await clientOf()
-  await expect(stranger.db(db.name).put({ _id: 'a' })).resolves.toMatch(/^1-/)
+test('closed databases: a new database is open to anonymous clients', async () => {
+  const anonymous = await clientOf()
+  await expect(anonymous.db(db.name).put({ _id: 'a' })).resolves.toMatch(/^1-/)
 })
 
-test('database identity: instance_start_time is the server’s', async () => {
+test('database identity: instance_start_time belongs to the server, not to the database', async () => {
   expect((await db.info()).instance_start_time).toBe((await couch.db('_users').info()).instance_start_time)
 })
 
@@ -91,16 +91,16 @@ test('feed parameters: a continuous feed ignores timeout and limit', async () =>
   expect(text).not.toContain('last_seq')
 })
 
-test('guarded find: strangers may search a database that they may not read', async () => {
+test('guarded find: anonymous clients may search a database that they may not read', async () => {
   await db.put({ _id: 'a', said: 'secret' })
   await secure()
-  const stranger = (await clientOf()).db(db.name)
-  await expect(stranger.get('a')).rejects.toMatchObject({ status: 401 })
+  const anonymous = (await clientOf()).db(db.name)
+  await expect(anonymous.get('a')).rejects.toMatchObject({ status: 401 })
   const found = (await clientOf()).request({ method: 'POST', db: db.name, path: '_find', body: { selector: {} } })
   await expect(found).resolves.toMatchObject({ docs: [{ said: 'secret' }] })
 })
 
-test('guarded revisions: the guard does not see _revisions', async () => {
+test('guarded revisions: validate_doc_update does not see _revisions', async () => {
   await guard('function (doc) { throw({ forbidden: JSON.stringify(doc) }) }')
   const replicated = { _id: 'a', _rev: '2-b', _revisions: { start: 2, ids: ['b', 'a'] } }
   const body = { new_edits: false, docs: [replicated] }
@@ -146,7 +146,7 @@ test.each([
   else await expect(session).resolves.toMatchObject({ info: { authenticated: 'default' } })
 })
 
-test('refusals by status: a user who is no member gets 401, and rows of 401 in a bulk', async () => {
+test('refusals by status: a user who is not a member gets 401, and 401 rows for a bulk', async () => {
   await secure()
   const outsider = (await clientOf({ password: 'secret' })).db(db.name)
   await expect(outsider.put({ _id: 'a' })).rejects.toMatchObject({ status: 401 })
@@ -157,7 +157,7 @@ test('size limit: nine megabytes are accepted', async () => {
   await expect(db.put({ _id: 'a', large: 'x'.repeat(9_000_000) })).resolves.toMatch(/^1-/)
 })
 
-test('slash in database names: the slash is lost', async () => {
+test('slash in database names: the server drops the slash', async () => {
   const name = uniqueName('slash')
   const slashed = couch.db(`a/${name}`)
   await slashed.create()

@@ -6,7 +6,7 @@ import { standIn, type Embedded } from '../../sidecar/embedded/start.ts'
 const embedded: Embedded = { startCouch, startMailCatcher } // checks that its types match the sidecar's
 const signal = new AbortController().signal
 
-test('a missing package is a fault of the settings that names both solutions', async () => {
+test('a missing package is a settings fault whose text names both solutions', async () => {
   const name: string = 'not-installed'
   const starting = standIn(
     'COUCHDB_URL',

@@ -21,7 +21,7 @@ test('the first subscriber creates a channel, and the last one removes it', () =
   expect(events.channel('a')).toBeDefined()
   events.unsubscribe(refs[0]!)
   events.unsubscribe(refs[0]!)
-  expect(events.channel('a'), 'one is left').toBeDefined()
+  expect(events.channel('a'), 'one subscription remains').toBeDefined()
   events.unsubscribe(refs[1]!)
   expect(events.channel('a')).toBeUndefined()
 })

@@ -57,7 +57,7 @@ test('all readers of a channel share one subscriber, which ends with the last re
   expect(events.channel('a')).toBeDefined()
   readers[2]!.leave()
   await eventually(() => expect(events.channel('a')).toBeUndefined())
-  expect(counts, 'who leaves was not dropped').toEqual({ open: 0, dropped: 0 })
+  expect(counts, 'a reader that leaves does not count as dropped').toEqual({ open: 0, dropped: 0 })
 })
 
 test('an idle feed sends heartbeats', async () => {
@@ -131,7 +131,7 @@ test('a reader that reconnects learns how many events it missed, if that is know
   leaves.leave()
   const again = await read(`${url}/_events/a`, { 'Last-Event-ID': id })
   await eventually(() => expect(again.text).toContain(':'))
-  expect(again.text, 'nothing').not.toContain('missed')
+  expect(again.text, 'no event was missed').not.toContain('missed')
   again.leave()
   events.channel('a')?.publish(2)
   events.channel('a')?.publish(3)
@@ -157,7 +157,7 @@ test('a stop ends every feed', async () => {
   expect(events.channel('a')).toBeUndefined()
 })
 
-test('HEAD does not subscribe, other methods than GET are refused, and so are users who are no admin', async () => {
+test('HEAD does not subscribe; other methods than GET, and users who are not admins, are refused', async () => {
   const { events, url } = await startEventFeeds()
   expect((await fetch(`${url}/_events/a`, { method: 'HEAD' })).headers.get('content-type')).toBe('text/event-stream')
   expect(events.channel('a')).toBeUndefined()

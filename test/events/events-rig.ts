@@ -9,7 +9,7 @@ import { serveApp } from '../http/serve-app.ts'
 import { createRecheck } from '../../sidecar/http/recheck.ts'
 
 const log = pino({ level: 'silent' })
-const everybody: MiddlewareHandler = (_, next) => next()
+const allowAll: MiddlewareHandler = (_, next) => next()
 
 /** Event channels, served until the end of the test. */
 export async function startEventFeeds(options: Partial<EventsOptions> = {}, ...others: Hono[]) {
@@ -19,7 +19,7 @@ export async function startEventFeeds(options: Partial<EventsOptions> = {}, ...o
   const route = eventFeeds({
     ...{
       events,
-      adminOnly: everybody,
+      adminOnly: allowAll,
       recheck: createRecheck({ clock: systemClock, everyMs: 60_000 }),
       clock: systemClock,
       counts,

@@ -23,7 +23,7 @@ const FOLDER = 'examples/monitoring'
 const [PROMETHEUS, PROMTOOL] = ['/usr/bin/prometheus', '/usr/bin/promtool']
 const run = promisify(execFile)
 
-const needsPrometheus = () => existsSync(PROMETHEUS) || skipFor('Prometheus: it is not installed here')
+const needsPrometheus = () => existsSync(PROMETHEUS) || skipFor('Prometheus is not installed on this machine')
 
 interface Rules {
   readonly groups: readonly { readonly rules: readonly { readonly alert: string; readonly expr: string }[] }[]

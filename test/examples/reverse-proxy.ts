@@ -36,7 +36,7 @@ export interface ReverseProxy {
 /** Skips the running test where the proxy is not installed. */
 export async function startReverseProxy(kind: Kind, upstreams: Upstreams): Promise<ReverseProxy> {
   const binary = BINARIES[kind].find(existsSync)
-  if (binary === undefined) skipFor(`${kind}: it is not installed here`)
+  if (binary === undefined) skipFor(`${kind} is not installed on this machine`)
   const home = await mkdtemp(join(tmpdir(), 'reverse-proxy-'))
   return startOnFreePort(randomInt(20_000, 32_000), async (port) => {
     const addresses = { couch: `http://127.0.0.1:${port}`, sidecar: `http://127.0.0.1:${port + 1}` }

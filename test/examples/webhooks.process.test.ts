@@ -29,8 +29,8 @@ async function startExample(command: string, args: readonly string[]): Promise<s
 test.each(languages)(
   'a handler in $language answers the webhook of the sidecar',
   async ({ command, args, version }) => {
-    const isThere = spawnSync(command, [version]).status === 0
-    if (!isThere) return expect(isThere, `${command} is not installed`).toBe(false)
+    const isInstalled = spawnSync(command, [version]).status === 0
+    if (!isInstalled) return expect(isInstalled, `${command} is not installed`).toBe(false)
     const host = `127.0.0.1:${await startExample(command, args)}`
     const json = (await readFile(join(folder, 'handlers.json'), 'utf8')).replace('127.0.0.1:8080', host)
     const settings = { SIDECAR_WEBHOOK_HOSTS: host, SIDECAR_WEBHOOK_SECRETS: SECRET }

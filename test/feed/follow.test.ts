@@ -77,7 +77,7 @@ const write = (db: { bulk(docs: string[]): Promise<unknown> }, from: number, to:
 const all = (n: number) => Array.from({ length: n }, (_, i) => `d${i}`).sort()
 const distinct = (ids: string[]) => [...new Set(ids)].sort()
 
-test('the follower gives every document, reports when it has caught up, and continues with new ones', async () => {
+test('the follower emits every document, reports when it has caught up, and continues with new ones', async () => {
   const { db, ids, kinds, events, start } = await setUp()
   await write(db, 0, 30)
   start()
@@ -97,14 +97,14 @@ const passing: [string, Fault][] = [
   ['a connection that breaks in the middle of a row', cutInLine(7)],
   ['a connection that breaks in the middle of a character', cutAfterBytes(1003)],
   ['a garbage line', inject('<html>502 Bad Gateway</html>\n', 5)],
-  ['half a row from another world', inject('{"seq":"9-x","id":\n', 5)],
+  ['half of a foreign row', inject('{"seq":"9-x","id":\n', 5)],
   [
     'an error row',
     inject('{"error":"timeout","reason":"The request could not be processed in a reasonable amount of time."}\n', 3),
   ],
   ['rows cut into single bytes', inPieces(1)],
   ['an answer that comes late', delay(300)],
-  ['a server that takes the request and stays silent', silence],
+  ['a server that accepts the request and stays silent', silence],
   ['silence in the middle, without a heartbeat', silenceAfterBytes(1500)],
 ]
 const inBoth = passing.flatMap(([name, fault]) => [
@@ -146,7 +146,7 @@ test('the follower waits for an unreachable server', async () => {
 test.each([
   [401, 'unauthorized'],
   [403, 'forbidden'],
-])('a %i is reported, and retried slowly', async (status, code) => {
+])('a %i status is reported and retried slowly', async (status, code) => {
   const { db, proxy, ids, events, start } = await setUp()
   await write(db, 0, 3)
   let refusing = true
@@ -187,7 +187,7 @@ test.each([
   await eventually(() => expect(distinct(ids)).toEqual(all(50)))
   await write(db, 50, 70)
   await eventually(() => expect(distinct(ids)).toEqual(all(70)))
-  expect(ids.length, 'no row comes twice').toBe(70)
+  expect(ids.length, 'no row is repeated').toBe(70)
   expect(kinds().filter((kind) => kind === 'connected').length).toBeGreaterThan(70 / 8 - 1)
   expect(kinds()).not.toContain('broken')
 })
@@ -305,7 +305,7 @@ test('a backlog is read in pages, then a connection stays open', async () => {
   await eventually(() => expect(proxy.requests.filter(isContinuous)).toHaveLength(1))
   await write(db, 700, 702)
   await eventually(() => expect(distinct(ids)).toEqual(all(702)))
-  expect(ids, 'no row comes twice').toHaveLength(702)
+  expect(ids, 'no row is repeated').toHaveLength(702)
   expect(proxy.requests.filter(isContinuous)).toHaveLength(1)
   expect(proxy.requests.filter(isPage).length).toBeLessThan(20)
 })

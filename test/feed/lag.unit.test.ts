@@ -7,12 +7,12 @@ function create() {
   return { lag, wait: (ms: number) => void (now += ms), state: () => ({ changes: lag.changes, ms: lag.ms }) }
 }
 
-test('the lag counts as time only until the feed has caught up once', () => {
+test('until the feed has caught up once, the lag is a time without a number of changes', () => {
   const { lag, wait, state } = create()
   wait(40)
   expect(state()).toEqual({ changes: 0, ms: 40 })
   lag.read(10)
-  expect(state(), 'rows alone say nothing').toEqual({ changes: 0, ms: 40 })
+  expect(state(), 'rows do not change the lag before a report of the server').toEqual({ changes: 0, ms: 40 })
   lag.caughtUp()
   wait(40)
   expect(state()).toEqual({ changes: 0, ms: 0 })
@@ -39,7 +39,7 @@ test('a server report of no remaining changes ends the lag', () => {
   expect(state()).toEqual({ changes: 0, ms: 0 })
 })
 
-test('single new rows at the end of the feed are no lag', () => {
+test('single new rows at the end of the feed do not count as lag', () => {
   const { lag, wait, state } = create()
   lag.caughtUp()
   for (let row = 0; row < 5; row++) {
@@ -49,7 +49,7 @@ test('single new rows at the end of the feed are no lag', () => {
   expect(state()).toEqual({ changes: 0, ms: 0 })
 })
 
-test('a broken feed lags from its first break on, with any number of breaks', () => {
+test('the lag of a broken feed counts from its first break, with any number of breaks', () => {
   const { lag, wait, state } = create()
   lag.left(9)
   wait(5)

@@ -54,7 +54,7 @@ const entry = (id: string, more: Partial<EventMap['entry:ended']> = {}): EventMa
 const read = (name: string, database: string, id: string) =>
   readHistory(createTestCouch(), { name, database, id }, signal)
 
-test('each ended entry is stored once: saved, left, failed for good, or ended by its timeout', async () => {
+test('each ended entry is stored once: saved, left unchanged, failed for good, or ended by its timeout', async () => {
   const db = await freshDb('history')
   const name = createName()
   const log = pino({ level: 'silent' })

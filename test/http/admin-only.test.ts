@@ -68,14 +68,14 @@ describe('an admin-only route', () => {
     expect(await response.json()).toEqual({ error: 'unauthorized', reason: 'Name or password is incorrect.' })
   })
 
-  it('refuses a user who is no admin', async () => {
+  it('refuses a user who is not an admin', async () => {
     const { name, password } = await createUser()
     const response = await app.request('/secret', { headers: { authorization: basic(name, password) } })
     expect(response.status).toBe(403)
     expect(await response.json()).toEqual({ error: 'forbidden', reason: 'You are not a server admin.' })
   })
 
-  it('accepts users with one of its roles, and gives the others its reason', async () => {
+  it('accepts users with one of its roles, and refuses others with its own reason', async () => {
     const allowed = createApp(couchUrl(), { roles: ['_admin', 'auditor'], reason: 'You are no auditor.' })
     for (const [roles, status] of [
       [['editor', 'auditor'], 200],
@@ -97,7 +97,7 @@ describe('an admin-only route', () => {
     },
   )
 
-  it('asks CouchDB only once within seconds for each caller', async () => {
+  it('checks the credentials of each client with CouchDB at most once in five seconds', async () => {
     await app.request('/secret', { headers: admin })
     await app.request('/secret', { headers: admin })
     expect(requests).toBe(1)
@@ -108,7 +108,7 @@ describe('an admin-only route', () => {
     expect(requests).toBe(3)
   })
 
-  it('asks CouchDB once for hundreds of concurrent requests', async () => {
+  it('checks the credentials of hundreds of concurrent requests with one request to CouchDB', async () => {
     const answers = await Promise.all(
       Array.from({ length: 300 }, async () => app.request('/secret', { headers: admin })),
     )
@@ -134,7 +134,7 @@ describe('an admin-only route', () => {
     expect(requests).toBe(2)
   })
 
-  it('refuses requests if the server is no CouchDB', async () => {
+  it('refuses requests if the server is not a CouchDB', async () => {
     const other = new Hono().get('/_session', (c) => c.json({ ok: true, roles: ['_admin'] }))
     const listening = await serveApp(other)
     expect((await createApp(listening.url).request('/secret', { headers: admin })).status).toBe(503)

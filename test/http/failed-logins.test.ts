@@ -92,7 +92,7 @@ test('repeated logins with one old password count as one guess in five minutes',
   expect(requests.count).toBe(20 / 5 + 2)
 })
 
-test('a correct login still works while others guess for its name or from its address', async () => {
+test('a correct login works while other clients guess passwords for its name or from its address', async () => {
   const { clock, ask } = start()
   const { name, right } = await editor()
   expect(await ask(right)).toBe(200)
@@ -105,7 +105,7 @@ test('a correct login still works while others guess for its name or from its ad
   expect(await ask(other)).toBe('429 for 60 s')
 })
 
-test('a login that is no longer correct loses this exception', async () => {
+test('the exception for a correct login ends when the login is no longer correct', async () => {
   needs('node endpoints')
   const { clock, requests, ask } = start()
   const admin = await createServerAdmin()
@@ -144,7 +144,7 @@ test('the sidecar’s own login is compared locally and never sent to CouchDB, w
   expect(await loginStatus(admin.authorization)).toBe(200)
   const { ask, requests, clock } = start(admin.url)
   for (let i = 0; i < 10; i++) expect(await ask(basic(admin.name, `wrong ${i}`))).toBe(401)
-  expect(await ask(admin.authorization), 'guesses of one client have an end').toBe('429 for 300 s')
+  expect(await ask(admin.authorization), 'the client has used all of its guesses').toBe('429 for 300 s')
   expect(await ask(admin.authorization, '192.0.2.2')).toBe(200)
   await clock.advance(5 * MINUTE_MS)
   expect(await ask(admin.authorization)).toBe(200)

@@ -41,7 +41,7 @@ it('reports its address', async () => {
   expect(await (await fetch(`${url}/hello`)).text()).toBe('hello')
 })
 
-it('reports an address that a browser can use if it listens on all', async () => {
+it('reports an address that a browser can use if it listens on all interfaces', async () => {
   const { url, port } = await start({ host: '0.0.0.0' })
   expect(url).toBe(`http://localhost:${port}`)
 })

@@ -10,7 +10,7 @@ import { compose, read, type Service } from './files.ts'
 const file = compose()
 const sidecars = Object.values(file.services).filter(({ image }) => image === 'couchdb-sidecar')
 
-/** The settings as the process reads them: /run/secrets holds the files for trying it out. */
+/** The settings as the process reads them, with the example secrets in /run/secrets. */
 const configOf = ({ environment }: Service) =>
   loadConfig({
     env: Object.fromEntries(
@@ -38,13 +38,13 @@ test('CouchDB has the admin account of the sidecars', () => {
   expect(read('secrets.example/couchdb_password').trim()).toBe(password)
 })
 
-test('the compose file and the docs state the password for trying it out', () => {
+test('the compose file and the README state the example password', () => {
   const { password } = new URL(configOf(sidecars[0]!).couchdbUrl!)
   expect(read('README.md')).toContain(`-u admin:${password} `)
   expect(read('docker-compose.yml')).toContain(`admin, ${password}\n`)
 })
 
-test('two sidecars share one image and differ in name, in port and in which one builds it', () => {
+test('two sidecars share one image and differ in name and port, and only one builds the image', () => {
   expect(sidecars).toHaveLength(2)
   const [first, second] = sidecars.map(
     ({ hostname: _, ports: _ports, build: _build, pull_policy: _pull, ...same }) => same,

@@ -30,7 +30,7 @@ afterAll(() => (stack as Stack | undefined)?.close(), 60_000)
 
 function needsStack() {
   needs('docker compose')
-  if (missing !== undefined) skipFor(`the image ${missing} is not here, and cannot be pulled`)
+  if (missing !== undefined) skipFor(`the image ${missing} is not stored on this machine and cannot be pulled`)
 }
 
 const openCouch = async () => {
@@ -38,7 +38,7 @@ const openCouch = async () => {
   return createTestCouch({ url: `http://admin:${password}@${host}` })
 }
 
-/** Registers by the page of a sidecar. Resolves with the credentials that the page shows. */
+/** Registers a device on the confirm page of a sidecar. Resolves with the credentials that the page shows. */
 async function register(sidecar: string) {
   const control = (await openCouch()).db('control')
   const device = newDevice()
@@ -70,7 +70,7 @@ test('one command sets up CouchDB, all services become healthy, and the sidecars
   expect(workers).toHaveLength(2)
 })
 
-test.each(['sidecar-1', 'sidecar-2'])('a device registers by the page of %s and logs in', async (service) => {
+test.each(['sidecar-1', 'sidecar-2'])('a device registers on the page of %s and logs in', async (service) => {
   needsStack()
   const { user, password } = await register(await stack.urlOf(service, 5985))
   const url = Object.assign(new URL(await stack.urlOf('couchdb', 5984)), { username: user, password })

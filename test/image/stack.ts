@@ -28,16 +28,16 @@ export interface Stack {
   close(): Promise<void>
 }
 
-/** A base image that is not stored here and cannot be pulled. That is no fault of the project. */
+/** A base image that is neither stored on this machine nor can be pulled, if any. Tests that need it are skipped. */
 export async function findMissingImage(): Promise<string | undefined> {
   const [, version] = /^ARG NODE_VERSION=(\d+)$/m.exec(read('Dockerfile'))!
   const { couchdb, mail } = readCompose().services
   const client = await getContainerRuntimeClient()
-  const there = (image: ImageName) => client.image.inspect(image).then(Boolean, () => false)
+  const isStored = (image: ImageName) => client.image.inspect(image).then(Boolean, () => false)
   for (const name of [`node:${version}-bookworm-slim`, couchdb!.image, mail!.image]) {
     const image = ImageName.fromString(name)
     await client.image.pull(image).catch(() => {}) // may resolve without an image
-    if (!(await there(image))) return name
+    if (!(await isStored(image))) return name
   }
   return undefined
 }

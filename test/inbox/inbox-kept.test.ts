@@ -13,7 +13,7 @@ const sending = fc.record({
 })
 type Sending = typeof sending extends fc.Arbitrary<infer One> ? One : never
 
-/** Some requests at once, then some others. */
+/** Groups of requests: those of one group are concurrent, and the groups follow each other. */
 const history = fc.array(fc.array(sending, { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 4 })
 
 /** The revision in the inbox's answer, if the inbox accepts the document. */
@@ -47,7 +47,7 @@ test('each document answered with 201 is stored once, with any failure of CouchD
     proxy.plan(() => undefined)
     for (const [at, { secret, doc }] of devices.entries()) {
       const [rev, ...others] = revs[at]!
-      expect(others, 'another body under the same id').toEqual([])
+      expect(others, 'only one body is accepted under an id').toEqual([])
       if (rev === undefined) continue
       taken += 1
       expect(await rig.stored(doc)).toMatchObject({ state: 'new', owner: doc.owner, inbox: { rev } })

@@ -1,4 +1,4 @@
-/** How many documents the inbox accepts, and from whom. */
+/** The limits of the inbox: requests of one address and of all, waiting devices, and stored documents. */
 import { expect, test } from 'vitest'
 import { createManualClock } from '../support/manual-clock.ts'
 import { answerDevice, newConfirm, newDevice, newSecret, startInbox, type InboxRig } from './inbox-rig.ts'
@@ -80,7 +80,7 @@ test('without a proxy the address header is ignored', async () => {
   expect(host).toBe(20)
 })
 
-test('above the limit of waiting devices new devices are refused, but requests for existing ones pass', async () => {
+test('at the limit of waiting devices the inbox refuses new devices, and accepts existing ones', async () => {
   const clock = createManualClock()
   const rig = await startInbox({ limit: 2, clock })
   const [secret, other] = [newSecret(), newSecret()]
@@ -104,20 +104,20 @@ test('above the limit of waiting devices new devices are refused, but requests f
   const both = { docs: [three, { ...newConfirm(secret, one._id), _id: 'another' }] }
   expect((await rig.post(both, '/_bulk_docs')).status).toBe(429)
   expect((await rig.status('another', secret)).status).toBe(200)
-  await clock.advance(24 * 3_600_000) // a place is free, and this address may take it
+  await clock.advance(24 * 3_600_000) // one device may wait again, and the address has a new daily share
   expect((await rig.post(three)).status).toBe(201)
 })
 
-test('strangers may leave up to ten times the device limit in documents of any kind', async () => {
+test('the inbox stores up to ten times the device limit in documents of any kind', async () => {
   const rig = await startInbox({ limit: 2, proxies: 1, clock: createManualClock() })
   const send = (sent: number) => from(rig, `192.0.2.${sent}`, newConfirm(newSecret(), 'nobody'))
   let taken = 0
   while (taken < 30 && (await send(taken)).status === 201) taken++
-  expect(taken).toBe(12) // half of the twenty places, and the daily share in the other half
+  expect(taken).toBe(12) // half of the capacity of twenty, and then the daily shares
   expect((await from(rig, '192.0.2.100', newDevice(newSecret()))).status).toBe(429)
 })
 
-test('when half of the places are taken, one address may take a twentieth of all places a day', async () => {
+test('when half of the capacity is used, one address may use a twentieth of the capacity a day', async () => {
   const clock = createManualClock()
   const rig = await startInbox({ limit: 40, proxies: 1, clock })
   const until429 = async (address: string) => {

@@ -1,4 +1,4 @@
-/** Replication into the inbox by standard clients. The test takes the place of the handlers, or they run. */
+/** Replication into the inbox by standard clients. The handlers run, or the test writes their results. */
 import { expect, test } from 'vitest'
 import { couchUrl, createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -36,7 +36,7 @@ test('PouchDB registers a device by replicate.to, and replicating again changes 
   expect(smtp.accepted).toHaveLength(2)
 })
 
-test('PouchDB gets denied for a refused document, and other documents pass', async () => {
+test('PouchDB reports a refused document as denied and replicates the others', async () => {
   const rig = await startInbox()
   const pouch = createPouch()
   const device = newDevice(newSecret())
@@ -68,7 +68,7 @@ test('a live replication of PouchDB brings later changes, each revision once', a
   await ended
 })
 
-test('one of two leaf revisions counts, as in CouchDB, for any order of arrival', async () => {
+test('the inbox and CouchDB choose the same of two leaf revisions, for any order of arrival', async () => {
   const rig = await startInbox()
   const device = newDevice(newSecret())
   const send = async (...revs: string[]) => {
@@ -88,7 +88,7 @@ test('one of two leaf revisions counts, as in CouchDB, for any order of arrival'
   expect(await rig.stored(device)).toMatchObject({ inbox: { rev: '10-a' } })
 })
 
-test('a replicated revision may arrive without a bulk', async () => {
+test('a replicated revision may also arrive by PUT', async () => {
   const rig = await startInbox()
   const device = newDevice(newSecret())
   const body = JSON.stringify({ ...device, _rev: '3-abc', _revisions: { start: 3, ids: ['abc', 'b', 'a'] } })

@@ -39,7 +39,7 @@ export interface Answer {
   readonly headers: Headers
 }
 
-/** Collects log lines of all levels, too. */
+/** Collects the log lines of all levels. */
 export async function startInbox(options: InboxRigOptions = {}) {
   const { url: couch = couchUrl(), perMinute = 10_000, limit = 1000, proxies = 0, clock = systemClock } = options
   const db = await guardedDb()
@@ -91,7 +91,7 @@ export interface Sent extends Record<string, unknown> {
 export const newSecret = (): string => randomBytes(16).toString('hex')
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
-/** A device as its app makes it. */
+/** A device document as an app sends it. */
 export const newDevice = (secret: string, fields: Record<string, unknown> = {}): Sent => ({
   _id: uniqueName('device'),
   type: 'device',
@@ -114,7 +114,7 @@ export const newConfirm = (secret: string, deviceId: string, fields: Record<stri
   ...fields,
 })
 
-/** Changes a device in place of the sidecar. */
+/** Changes a device document as the handlers of the sidecar do. */
 export async function answerDevice(rig: InboxRig, sent: Sent, fields: Record<string, unknown>): Promise<StoredDoc> {
   const doc = { ...(await rig.stored(sent)), ...fields }
   return { ...doc, _rev: await rig.db.put(doc) }

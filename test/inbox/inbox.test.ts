@@ -1,4 +1,4 @@
-/** Documents that the inbox accepts, and the status that it returns. The test takes the place of the handlers. */
+/** Documents that the inbox accepts, and the status that it returns. The test writes the results of the handlers. */
 import { describe, expect, it, test } from 'vitest'
 import { inboxIdOf } from '../../sidecar/inbox/inbox-names.ts'
 import { createTestCouch, uniqueName } from '../support/couchdb.ts'
@@ -18,7 +18,7 @@ import {
 const REV = /^1-[0-9a-f]{32}$/
 
 describe('a device sent to the inbox', () => {
-  it('a device is stored in the control database under an id that only its secret gives', async () => {
+  it('a device is stored in the control database under an id that is derived from its secret', async () => {
     const rig = await startInbox()
     const secret = newSecret()
     const device = newDevice(secret)
@@ -117,7 +117,7 @@ describe('a device sent to the inbox', () => {
     ['credentials', { credentials }],
     ['state', { state: 'active' }],
     ['type', { type: 'confirm' }],
-  ])('a device keeps its %s', async (field, changed) => {
+  ])('a change of the %s of a device is refused', async (field, changed) => {
     const rig = await startInbox()
     const device = newDevice(newSecret())
     const { body } = await rig.post(device)
@@ -134,7 +134,7 @@ describe('a device sent to the inbox', () => {
     expect(only(await rig.post({ ...device, _rev: body.rev }))).toEqual(forbidden('this document is being handled'))
   })
 
-  it('a device with the same id and another secret is another device, and learns nothing of the first', async () => {
+  it('the same id with another secret is another device, and the answer does not reveal the first one', async () => {
     const rig = await startInbox()
     const [mine, other] = [newSecret(), newSecret()]
     const device = newDevice(mine)
@@ -151,7 +151,7 @@ describe('a device sent to the inbox', () => {
 })
 
 describe('a confirmation sent to the inbox', () => {
-  it('a confirmation belongs to the device with the same secret, by the client’s own id', async () => {
+  it('a confirmation names its device by the client’s id and belongs to the one with the same secret', async () => {
     const rig = await startInbox()
     const secret = newSecret()
     const confirm = newConfirm(secret, 'my device')
@@ -162,7 +162,7 @@ describe('a confirmation sent to the inbox', () => {
     expect(await rig.stored(confirm)).toMatchObject({ state: 'used' })
   })
 
-  it('a confirmation is decided once, and another one needs another id', async () => {
+  it('a confirmation is decided once, and a new one needs another id', async () => {
     const rig = await startInbox()
     const confirm = newConfirm(newSecret(), 'my device')
     const { body } = await rig.post(confirm)
@@ -194,7 +194,7 @@ describe('the status of a document in the inbox', () => {
     const device = newDevice(secret)
     await rig.post(device)
     const stored = (await rig.stored(device))._id
-    const askers: [string, string | undefined][] = [
+    const attempts: [string, string | undefined][] = [
       [device._id, undefined],
       [device._id, newSecret()],
       [device._id, sha256(secret)],
@@ -204,13 +204,13 @@ describe('the status of a document in the inbox', () => {
       [stored, undefined],
       ['constructor', secret],
     ]
-    for (const [id, asker] of askers) expect(only(await rig.status(id, asker)), id).toEqual(missing)
+    for (const [id, given] of attempts) expect(only(await rig.status(id, given)), id).toEqual(missing)
     const basic = { authorization: `Basic ${Buffer.from(`${device._id}:${secret}`).toString('base64')}` }
     expect(only(await rig.send(`/${device._id}`, { headers: basic }))).toEqual(missing)
     expect(only(await rig.send(`/${device._id}?secret=${secret}`))).toEqual(missing)
   })
 
-  it('the status hides other documents under such an id', async () => {
+  it('the status does not show a document of another type with the id of a device', async () => {
     const rig = await startInbox()
     const secret = newSecret()
     await rig.db.put({ _id: inboxIdOf(sha256(secret), 'd'), type: 'secret', state: 'new' })

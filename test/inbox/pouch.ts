@@ -1,4 +1,4 @@
-/** PouchDB as a phone app has it: the embedded server's copy, with a database in memory. */
+/** The PouchDB of an app: the copy that the embedded server installs, with a database in memory. */
 import { createRequire } from 'node:module'
 import { onTestFinished } from 'vitest'
 import { uniqueName } from '../support/couchdb.ts'

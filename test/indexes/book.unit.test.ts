@@ -26,7 +26,7 @@ test('the build time of an index is forgotten after a while, except during a bui
   expect([old, fresh, running, failed].map((entry) => entry!.job !== undefined)).toEqual([false, true, true, true])
 })
 
-test('a changed design document is a new index, and a removed one ends', () => {
+test('a changed design document makes a new index, and the index of a removed one ends', () => {
   const book = new Book()
   book.list('orders', [index('same'), index('changed'), index('gone')], 0)
   const [same, changed, gone] = [...book.entries()]

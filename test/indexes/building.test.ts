@@ -18,7 +18,7 @@ import {
 
 const { server, start } = useQuietServer()
 
-test('any change in a database is in its indexes before the first query', async () => {
+test('the indexes of a database have every change before the first query', async () => {
   const { couch, fill, report, fresh, indexes } = start()
   const db = await fill(10, { one: map, two: map })
   for (let round = 0; round < 3; round++) {
@@ -30,7 +30,7 @@ test('any change in a database is in its indexes before the first query', async 
   expect(indexes.counts()).toMatchObject({ fresh: 2, behind: 0, failing: 0, building: 0, serversKen: 'off' })
 })
 
-test('a change during a build, and one right after it, are built at once', async () => {
+test('changes during a build and right after it are built at once', async () => {
   const { couch, fill, report, rows, fresh } = start({ settings: { delay: 60_000 } })
   const db = await fill(20, { slow: slowMap(20) })
   report(db.name)
@@ -133,7 +133,7 @@ test('all shards of an index in a partitioned database are built, and any shardâ
   )
 })
 
-test('ignored databases are not built, by name or glob, also after a change of the setting', async () => {
+test('databases that are ignored by name or glob are not built, also after a change of the setting', async () => {
   const { couch, fill, report, rows, fresh, indexes } = start()
   const [one, other] = [await fill(3, { one: map }), await fill(3, { one: map })]
   report(one.name)
@@ -163,7 +163,7 @@ test('a changed database that becomes ignored during its check and build is not 
   indexes.change({ ...settings, ignore: [one.name] })
   await eventually(() => expect([rows(one.name), indexes.counts().building]).toEqual([[], 0]))
   report(other.name)
-  await eventually(() => expect(fresh(other.name)).toEqual([true])) // the new setting came later
+  await eventually(() => expect(fresh(other.name)).toEqual([true])) // processed after the new setting
   expect(rows(one.name)).toEqual([])
 })
 
@@ -189,25 +189,28 @@ test('a deletion without an event ends builds, too', async () => {
 test.each([
   [2, 0],
   [0, 2],
-])('builds never exceed the channels, %i and %i, and each database gets its turn', async (batch, incremental) => {
-  const { couch, fill, report, fresh, indexes, prefix } = start({
-    settings: { batch_channels: batch, incremental_channels: incremental, delay: 0 },
-  })
-  const names: string[] = []
-  for (let i = 0; i < 5; i++) names.push((await fill(10, { slow: slowMap(10), other: slowMap(11) })).name)
-  for (const name of names) report(name)
-  const seen: number[] = []
-  await eventually(async () => {
-    seen.push(indexes.counts().building)
-    const tasks = (await readIndexerTasks(couch)).filter(({ database }) => database.startsWith(prefix))
-    seen.push(new Set(tasks.map(({ database, ddoc }) => `${database}/${ddoc}`)).size)
-    for (const name of names) expect(fresh(name)).toEqual([true, true])
-  })
-  expect(Math.max(...seen)).toBeLessThanOrEqual(2)
-  expect(Math.max(...seen)).toBeGreaterThan(0)
-})
+])(
+  'with %i batch and %i incremental channels, no more builds run, and every database is built',
+  async (batch, incremental) => {
+    const { couch, fill, report, fresh, indexes, prefix } = start({
+      settings: { batch_channels: batch, incremental_channels: incremental, delay: 0 },
+    })
+    const names: string[] = []
+    for (let i = 0; i < 5; i++) names.push((await fill(10, { slow: slowMap(10), other: slowMap(11) })).name)
+    for (const name of names) report(name)
+    const seen: number[] = []
+    await eventually(async () => {
+      seen.push(indexes.counts().building)
+      const tasks = (await readIndexerTasks(couch)).filter(({ database }) => database.startsWith(prefix))
+      seen.push(new Set(tasks.map(({ database, ddoc }) => `${database}/${ddoc}`)).size)
+      for (const name of names) expect(fresh(name)).toEqual([true, true])
+    })
+    expect(Math.max(...seen)).toBeLessThanOrEqual(2)
+    expect(Math.max(...seen)).toBeGreaterThan(0)
+  },
+)
 
-test('an index in a build has one waiting request, for any number of changes', async () => {
+test('a running build of an index has one waiting request, for any number of changes', async () => {
   const { couch, fill, report, fresh } = start()
   const db = await fill(60, { slow: slowMap(30) })
   let most = 0
@@ -224,7 +227,7 @@ test('an index in a build has one waiting request, for any number of changes', a
   expect(most).toBeLessThanOrEqual(2) // one for each of two shards
 })
 
-test('an endless map function is reported in words, delays no other, and is retried after its repair', async () => {
+test('an endless map function is reported with a reason, delays no other, and is retried once repaired', async () => {
   const { couch, fill, report, rows, fresh, indexes } = start()
   const db = await fill(5, { bad: endlessMap, good: map })
   await couch.db(db.name).put({ _id: 'bad' })

@@ -60,7 +60,7 @@ test('remaining workers take over at once from a leaving worker', async () => {
   await eventually(() => expect(names.flatMap((name) => one.fresh(name))).toEqual(names.map(() => true)))
 })
 
-test('an index continues to its end after CouchDB is killed during its build', async () => {
+test('the build of an index is completed after CouchDB is killed during the build', async () => {
   const { couch, fill, report, rows, fresh } = start()
   const db = await fill(100, { slow: slowMap(20) })
   report(db.name)

@@ -6,7 +6,7 @@ const NOW = 1_000_000
 const usual: Situation = {
   ...{ job: undefined, seq: 5000, active: 0, batch: 20, total: 100 },
   ...{ maxIncrementalUpdates: 1000, batchSize: 1, delayMs: 5000, now: NOW },
-  lag: () => Promise.reject(new Error('nobody needs to know')),
+  lag: () => Promise.reject(new Error('this case does not need the lag')),
 }
 const idle = (seq: number, idleMs: number): Job => ({ isRunning: false, seq, at: NOW - idleMs, notBefore: 0 })
 const lag = (changes: number) => () => Promise.resolve(changes)
@@ -19,21 +19,29 @@ const wait = (ms: number): Decision => ({ kind: 'wait', ms })
 describe('the decision table of CouchDB’s ken', () => {
   it.each<[string, Partial<Situation>, Decision]>([
     ['never built, a batch channel is free', { active: 19 }, start],
-    ['never built, only incremental channels are free, little behind', { active: 20, lag: lag(999) }, start],
-    ['never built, only incremental channels are free, far behind', { active: 20, lag: lag(1000) }, full],
+    ['never built, only incremental channels are free, few changes', { active: 20, lag: lag(999) }, start],
+    ['never built, only incremental channels are free, many changes', { active: 20, lag: lag(1000) }, full],
     ['never built, no channel is free', { active: 100 }, full],
-    ['built, a batch channel, as many changes as a batch', { job: idle(4999, 0) }, start],
-    ['built, a batch channel, fewer', { job: idle(4999, 1000), batchSize: 2 }, wait(4000)],
-    ['built, a batch channel, fewer, but for a long time', { job: idle(4999, 5001), batchSize: 2 }, start],
+    ['built, a batch channel is free, as many changes as a batch', { job: idle(4999, 0) }, start],
+    ['built, a batch channel is free, fewer changes', { job: idle(4999, 1000), batchSize: 2 }, wait(4000)],
     [
-      'built, incremental channels, little behind, just now',
+      'built, a batch channel is free, fewer changes, the delay is over',
+      { job: idle(4999, 5001), batchSize: 2 },
+      start,
+    ],
+    [
+      'built, only incremental channels are free, few changes, the delay is not over',
       { job: idle(4999, 1000), active: 20 },
       { kind: 'full', ms: 4000 },
     ],
-    ['built, incremental channels, little behind, a while ago', { job: idle(4001, 5001), active: 20 }, start],
-    ['built, incremental channels, far behind', { job: idle(4000, 5001), active: 20 }, full],
-    ['built, no channel', { job: idle(0, 60_000), active: 100 }, full],
-    ['being built', { job: { ...idle(0, 60_000), isRunning: true } }, { kind: 'running' }],
+    [
+      'built, only incremental channels are free, few changes, the delay is over',
+      { job: idle(4001, 5001), active: 20 },
+      start,
+    ],
+    ['built, only incremental channels are free, many changes', { job: idle(4000, 5001), active: 20 }, full],
+    ['built, no channel is free', { job: idle(0, 60_000), active: 100 }, full],
+    ['a build is running', { job: { ...idle(0, 60_000), isRunning: true } }, { kind: 'running' }],
   ])('%s', async (_, situation, expected) => {
     expect(await decide({ ...usual, ...situation })).toEqual(expected)
   })
@@ -44,7 +52,7 @@ test('an index at the sequence of its database is not built at any age', async (
     expect(await decide({ ...usual, job: idle(5000, idleMs) })).toEqual({ kind: 'fresh' })
 })
 
-test('after a failure an index waits its time despite new changes, and is then retried without any', async () => {
+test('a failed index waits for its retry time despite new changes, and is then retried without any', async () => {
   const failed = { ...idle(5000, 1000), notBefore: NOW + 4000 }
   expect(await decide({ ...usual, job: failed })).toEqual(wait(4000))
   expect(await decide({ ...usual, job: failed, seq: 9000 })).toEqual(wait(4000))

@@ -17,7 +17,7 @@ async function couchWith(fault: ReturnType<typeof config>) {
 
 test('a server on this machine reports the free bytes of its index disk', async () => {
   needs('node endpoints')
-  if (serverKind() !== 'binary') skipFor('the server of these tests may keep its files elsewhere')
+  if (serverKind() !== 'binary') skipFor('the test server may have its files on another machine')
   const couch = createTestCouch()
   const { view_index_dir: folder } = await answerOf<Record<string, string>>(couch, {
     path: '_node/_local/_config/couchdb',
@@ -31,11 +31,11 @@ test('a server on this machine reports the free bytes of its index disk', async 
 })
 
 test.each([
-  ['says nothing about its folders', config({})],
-  ['has folders that are not here', config({ database_dir: '/nowhere', view_index_dir: '/nowhere' })],
-  ['has a folder that is something else here', config({ database_dir: '/', view_index_dir: '/' })],
-  ['has folders that depend on where it was started', config({ database_dir: './data', view_index_dir: './data' })],
-  ['does not let us ask', refuse(403)],
+  ['does not report its folders', config({})],
+  ['has folders that do not exist on this machine', config({ database_dir: '/nowhere', view_index_dir: '/nowhere' })],
+  ['has a folder that is another one on this machine', config({ database_dir: '/', view_index_dir: '/' })],
+  ['has relative folders', config({ database_dir: './data', view_index_dir: './data' })],
+  ['refuses the request', refuse(403)],
 ])('the free disk is unknown for a server that %s', async (_, fault) => {
   expect(await freeDisk(await couchWith(fault))).toBeUndefined()
 })

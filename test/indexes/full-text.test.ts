@@ -5,8 +5,8 @@ import { pass, refuse, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { fill, map, onlyBeginningWith, putDdoc, settings, startIndexes, startQuietServer, write } from './rig.ts'
 
 /**
- * No full-text server runs here. A stub that answers as one does stands in front of the real CouchDB. That CouchDB has
- * its ken off: its ken would call Clouseau, and a CouchDB without a node name crashes then.
+ * No full-text server runs in these tests: a stub in front of the real CouchDB gives its answers. The ken of that
+ * CouchDB is off, because it would call Clouseau, and a CouchDB without a node name crashes then.
  */
 async function startWithFullText() {
   needs('private server')
@@ -54,7 +54,7 @@ test('full-text indexes are built one by one where the server has them, and thei
   expect(indexes.counts().built).toBe(3)
 })
 
-test('the indexer detects lost full text and a node that joins a cluster, also during builds', async () => {
+test('the indexer detects the end of full-text search and a node that joins, also during builds', async () => {
   const { server, proxy } = await startWithFullText()
   const welcome = (features: string[]) => refuse(200, { couchdb: 'Welcome', version: '3.5.0', features } as never)
   const search = refuse(200, { search_index: { pending_seq: 1e9 }, rows: [] } as never)
@@ -75,13 +75,13 @@ test('the indexer detects lost full text and a node that joins a cluster, also d
   let goOn = () => {}
   const held = new Promise<void>((resolve) => (goOn = resolve))
   const requested = (what: string) => proxy.requests.filter(({ path }) => path.includes(what)).length
-  const looks = requested(`${db.name}/_all_docs`)
+  const reads = requested(`${db.name}/_all_docs`)
   allDocs = (exchange) => held.then(() => pass(exchange))
   report(db.name)
-  await eventually(() => expect(requested(`${db.name}/_all_docs`)).toBeGreaterThan(looks))
+  await eventually(() => expect(requested(`${db.name}/_all_docs`)).toBeGreaterThan(reads))
   root = welcome([])
   const before = requested('_dbs_info')
-  indexes.change(settings) // looks again at once
+  indexes.change(settings) // starts a sweep at once
   await eventually(() => expect(requested('_dbs_info')).toBeGreaterThan(before))
   goOn()
   await eventually(() => expect(rows(db.name)).toMatchObject([{ kind: 'view', lag_seconds: 0 }]))

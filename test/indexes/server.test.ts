@@ -38,14 +38,14 @@ test('an index is built after a change of its database, on any server', async ()
   await eventually(() => expect(fresh(db.name)).toEqual([true]))
 })
 
-/** Runs faster by this factor: at 60, a minute is a second. */
+/** A clock that runs faster by this factor: at 60, a minute takes a second. */
 const fastClock = (times: number): Clock => ({
   now: () => systemClock.now(),
   ticks: () => systemClock.ticks() * times,
   sleep: (ms, signal) => systemClock.sleep(ms / times, signal),
 })
 
-test('a full disk stops new builds, with a report, until it has room', async () => {
+test('a full disk is reported and stops new builds until it has room', async () => {
   const proxy = await startFaultyProxy()
   const options = { by: proxy.url, partition: onlyBeginningWith('full'), clock: fastClock(60) }
   const { report, fresh, indexes, couch } = startIndexes(options)
@@ -82,7 +82,7 @@ test('a nearly full disk stops new builds until the required space is lowered', 
   await eventually(() => expect(fresh(db.name)).toEqual([true]))
 })
 
-test('a slow server gets fewer builds at once, and the full number when it is fast again', async () => {
+test('a slow server gets fewer concurrent builds, and the full number when it is fast again', async () => {
   const proxy = await startFaultyProxy()
   const options = { by: proxy.url, partition: onlyBeginningWith('slow'), clock: fastClock(10) }
   const { report, fresh, indexes, couch } = startIndexes(options)
@@ -122,25 +122,25 @@ test('an unreachable server is retried without losing a build', async () => {
   await eventually(() => expect(fresh(db.name)).toEqual([true]))
 })
 
-test('a database created again while its deletion is found is indexed again', async () => {
+test('a database is indexed again if it is created again while the indexer detects its deletion', async () => {
   const proxy = await startFaultyProxy()
   const db = await freshDb('again')
   await putDdoc(createTestCouch(), db.name, 'one', { views: { one: { map } } })
   const { report, fresh, indexes } = startIndexes({ by: proxy.url, partition: onlyBeginningWith('again') })
   await eventually(() => expect(proxy.requests.some(({ path }) => path.includes('_dbs_info'))).toBe(true))
-  await eventually(() => expect(fresh(db.name)).toEqual([true])) // so that no sweep follows for a minute
+  await eventually(() => expect(fresh(db.name)).toEqual([true])) // then no sweep runs for a minute
   indexes.setLimit(1)
   let goOn = () => {}
   const held = new Promise<void>((resolve) => (goOn = resolve))
-  const gone = refuse(404, { error: 'not_found', reason: 'Database does not exist.' })
+  const notFound = refuse(404, { error: 'not_found', reason: 'Database does not exist.' })
   proxy.next(
-    (exchange) => held.then(() => gone(exchange)),
+    (exchange) => held.then(() => notFound(exchange)),
     ({ path }) => path.includes(`${db.name}/_all_docs`),
   )
-  const looks = () => proxy.requests.filter(({ path }) => path.includes(`${db.name}/_all_docs`)).length
-  const before = looks()
+  const reads = () => proxy.requests.filter(({ path }) => path.includes(`${db.name}/_all_docs`)).length
+  const before = reads()
   report(db.name)
-  await eventually(() => expect(looks()).toBe(before + 1))
+  await eventually(() => expect(reads()).toBe(before + 1))
   report(db.name, 'created')
   goOn()
   await eventually(() => expect(fresh(db.name)).toEqual([true]))
@@ -162,12 +162,12 @@ test('a server that rejects the login or is down gets no request for each of tho
   proxy.plan(({ path }) => (path.includes('/_all_docs') ? refuse(401) : undefined))
   const { indexes } = startIndexes({ by: proxy.url, partition: onlyBeginningWith('none'), clock: fastClock(10) })
   for (let i = 0; i < 200; i++) indexes.add(`none-${i}`)
-  const looks = () => proxy.requests.filter(({ path }) => path.includes('/_all_docs')).length
-  await eventually(() => expect(looks()).toBeGreaterThan(0))
+  const reads = () => proxy.requests.filter(({ path }) => path.includes('/_all_docs')).length
+  await eventually(() => expect(reads()).toBeGreaterThan(0))
   const began = Date.now()
-  await eventually(() => expect(looks()).toBeGreaterThan(100)) // twenty at a time, with half a second between them
+  await eventually(() => expect(reads()).toBeGreaterThan(100)) // twenty at a time, with half a second between them
   expect(Date.now() - began).toBeGreaterThan(1500)
-  proxy.plan(() => undefined) // none of them exist
+  proxy.plan(() => undefined) // none of the databases exists
   await eventually(() => expect(indexes.counts()).toMatchObject({ queued: 0, resubmitted: 0, databases: 0 }))
 })
 

@@ -7,7 +7,7 @@ import { thoroughTest } from '../support/thorough.ts'
 import { configureAll, fill, map, onlyBeginningWith, slowMap, startIndexes, write } from './rig.ts'
 
 thoroughTest(
-  'under steady writes, copies with a lag are up to date again and again, without a failure',
+  'under steady writes, lagging shard copies catch up again and again, without a failure',
   async () => {
     needs('cluster')
     const cluster = await sharedCluster()

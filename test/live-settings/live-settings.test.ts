@@ -57,7 +57,7 @@ test('without a guard, unusable values are ignored and logged once', async () =>
   await eventually(() => expect(now().max_write_delay).toBe(90))
   await set(db, { ...wrong, max_write_delay: 100 })
   await eventually(() => expect(now().max_write_delay).toBe(100))
-  expect(said(WARN), 'mended meanwhile').toHaveLength(2)
+  expect(said(WARN), 'a fault that returns after its repair is logged again').toHaveLength(2)
 })
 
 test('a value that becomes invalid falls back to its default', async () => {

@@ -21,7 +21,7 @@ export const INFO = 30
 export const WARN = 40
 export const ERROR = 50
 
-/** Live settings that are not yet running. The test need not stop them. */
+/** Live settings that are not yet running. They stop at the end of the test. */
 export function createLive(database: Database, clock: Clock = systemClock) {
   const lines: Line[] = []
   const log = pino({ level: 'debug', base: null }, { write: (line) => void lines.push(JSON.parse(line) as Line) })
@@ -49,7 +49,7 @@ export function createLive(database: Database, clock: Clock = systemClock) {
   }
 }
 
-/** Of a database without a guard, which accepts any document. */
+/** Running live settings of a database without a guard, which accepts any document. */
 export async function startLive() {
   const db = await freshDb('live')
   const rig = createLive(db)
@@ -57,7 +57,7 @@ export async function startLive() {
   return { db, ...rig }
 }
 
-/** Through a faulty proxy. The database itself is reached without it. */
+/** Live settings that reach CouchDB through a faulty proxy. The `db` of the result does not use the proxy. */
 export async function createLiveBehindProxy(clock?: Clock) {
   const db = await freshDb('live')
   const proxy = await startFaultyProxy()

@@ -11,7 +11,7 @@ test('accepted mails are counted, and failed attempts by their code', async () =
   await entry.send(message)
   await entry.send(message)
   await mailer.entry({ done: entry.done }).send(message)
-  expect(mailer.counts, 'the third was there already').toEqual({ sent: 2, failed })
+  expect(mailer.counts, 'the third message was sent on an earlier attempt').toEqual({ sent: 2, failed })
 
   smtp.become({ rcpt: { code: 450, text: 'later' } })
   await failure(mailer.entry().send(message))
@@ -25,7 +25,7 @@ test('accepted mails are counted, and failed attempts by their code', async () =
 test('an aborted attempt is not counted', async () => {
   const smtp = await startFaultySmtp()
   const mailer = createTestMailer(smtp.url)
-  const stopped = AbortSignal.abort(new Error('the handler has to end'))
+  const stopped = AbortSignal.abort(new Error('the handler must end'))
   await failure(mailer.entry({ signal: stopped }).send(message))
   expect(mailer.counts).toEqual(noMails())
 })

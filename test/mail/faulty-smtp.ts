@@ -23,7 +23,7 @@ export interface Faults {
 export interface FaultySmtp {
   readonly port: number
   readonly url: string
-  /** Each message read to its end, raw; also refused or unanswered ones. */
+  /** The raw text of each completely received message, including refused and unanswered ones. */
   readonly received: string[]
   /** The messages that the server answered with 250. */
   readonly accepted: string[]
@@ -73,7 +73,7 @@ export async function startFaultySmtp({ port = 0, users = false } = {}): Promise
       })
     },
   })
-  // Vanishing clients are the subject of these tests.
+  // Errors of clients that disconnect: the tests expect them.
   server.on('error', () => {})
   server.server.on('connection', (socket: Socket) => {
     made += 1

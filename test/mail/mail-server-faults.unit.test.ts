@@ -66,31 +66,31 @@ describe('a mail server that refuses', () => {
 })
 
 describe('a mail server that is unreachable', () => {
-  it('an unreachable server is retried, and gets the message when it is back', async () => {
-    const gone = await startFaultySmtp()
-    await gone.close()
-    const mailer = createTestMailer(gone.url)
+  it('an unreachable server is reported, and the next attempt delivers when it is up again', async () => {
+    const stopped = await startFaultySmtp()
+    await stopped.close()
+    const mailer = createTestMailer(stopped.url)
     const thrown = await failure(mailer.entry().send(message))
     expect(thrown.code).toBe('mail_unreachable')
     expect(thrown.message).not.toContain('127.0.0.1')
 
-    const smtp = await startFaultySmtp({ port: gone.port })
+    const smtp = await startFaultySmtp({ port: stopped.port })
     await mailer.entry().send(message)
     expect(smtp.accepted).toHaveLength(1)
   })
 
   it.each([
-    ['says nothing', ''],
-    ['greets and says no more', '220 hello\r\n'],
-    ['is no mail server', 'HTTP/1.1 400 Bad Request\r\n\r\n'],
-    ['turns everybody away', '554 no\r\n'],
-  ])('a server that %s is given up soon', async (_, greeting) => {
+    ['stays silent', ''],
+    ['stays silent after its greeting', '220 hello\r\n'],
+    ['is not a mail server', 'HTTP/1.1 400 Bad Request\r\n\r\n'],
+    ['refuses every client', '554 no\r\n'],
+  ])('an attempt with a server that %s ends soon', async (_, greeting) => {
     const mute = await startMute({ greeting })
     const mailer = createTestMailer(mute.url, { times: { connectMs: 100, silenceMs: 100 } })
     expect((await failure(mailer.entry().send(message))).code).toBe('mail_unreachable')
   })
 
-  it('a silent server is not waited for after the signal aborts', async () => {
+  it('an abort ends the wait for a silent server', async () => {
     const mute = await startMute()
     const stop = new AbortController()
     const sending = failure(createTestMailer(mute.url).entry({ signal: stop.signal }).send(message))
@@ -113,7 +113,7 @@ describe('a mail server that is unreachable', () => {
   )
 })
 
-describe('a message that was handed over', () => {
+describe('a message after its transfer has begun', () => {
   it('a message is sent once and reported as failed when the connection is cut in the middle', async () => {
     const smtp = await startFaultySmtp()
     smtp.become({ data: 'cut' })

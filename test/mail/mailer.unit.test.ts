@@ -135,7 +135,7 @@ describe('an invalid message is rejected before any connection', () => {
   )
 
   it.each([{ text: { path: '/etc/hosts' } }, { html: { href: 'http://127.0.0.1/' } }, { text: undefined }])(
-    'a message with a body that is no text is rejected: %j',
+    'a message with a body that is not text is rejected: %j',
     async (wrong) => {
       expect(await rejection(wrong)).toBe('bad_message')
     },

@@ -43,7 +43,7 @@ describe('the built-in confirmation mail', () => {
     expect(html.replaceAll('&#x2F;', '/')).toContain(`href="${values.link}"`)
   })
 
-  it('the mail warns what confirming allows, and that only the code on the own device counts', () => {
+  it('the mail states what a confirmation allows, and warns against codes from other people', () => {
     const { text, html } = confirm(values)
     for (const part of ['read and change all that your devices share', 'no code that another person has told'])
       for (const body of [text, html]) expect(body.replace(/\s+/g, ' ')).toContain(part)

@@ -33,14 +33,14 @@ export function createTestMailer(smtpUrl: string, options: Partial<MailerOptions
   }
 }
 
-/** The error of a promise that has to fail. */
+/** The error of a promise that must reject. */
 export const failure = (sending: Promise<unknown>): Promise<Error & { readonly code: string }> =>
   sending.then(
     () => Promise.reject(new Error('it did not fail')),
     (thrown: unknown) => thrown as Error & { code: string },
   )
 
-/** A promise to resolve by hand. */
+/** A promise that the test resolves. */
 export function gate(): { readonly opened: Promise<void>; open(): void } {
   let open = () => {}
   const opened = new Promise<void>((resolve) => (open = resolve))

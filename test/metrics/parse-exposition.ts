@@ -45,7 +45,7 @@ export function parseExposition(text: string, format: 'prometheus' | 'openmetric
       expect(family, line).toBe(current)
       expect(TYPES, line).toContain(said)
       const name = open && said === 'counter' ? `${family}_total` : family!
-      expect(families.has(name), `${name} comes twice`).toBe(false)
+      expect(families.has(name), `${name} occurs twice`).toBe(false)
       families.set((current = name), { type: said!, help: help!, samples: [] })
     } else {
       const sample = sampleFrom(line)
@@ -75,7 +75,7 @@ const familyOf = (name: string, type: string) =>
 
 function check(name: string, { type, samples }: Family): void {
   const named = samples.map(({ name, labels }) => `${name} ${JSON.stringify(Object.entries(labels).sort())}`)
-  expect(new Set(named).size, `samples of ${name} that are alike`).toBe(named.length)
+  expect(new Set(named).size, `samples of ${name} with equal labels`).toBe(named.length)
   expect(name.endsWith('_total'), name).toBe(type === 'counter')
   if (type === 'counter') for (const { value } of samples) expect(value, name).toBeGreaterThanOrEqual(0)
   if (type === 'histogram')

@@ -58,7 +58,7 @@ export interface Sources extends DatabaseSources {
   readonly counted: Counted
 }
 
-/** Numbers as the features keep them, by default of a sidecar that has done nothing. */
+/** The numbers of the features. Default: those of a sidecar that has done nothing. */
 export const sourcesOf = (options: Partial<Sources> = {}): Sources => ({
   version: '1.2.3',
   engines: new Map(),

@@ -71,7 +71,7 @@ test('a list filters documents by failure time and retries them', async () => {
 test('conflicting revisions stand side by side, and their values are hidden until a click', async () => {
   needs('browser')
   const { sidecar, orders } = await startShop()
-  const order = { _id: 'twice', type: 'note', state: 'kept', same: 'a secret' } // no handler resolves it
+  const order = { _id: 'twice', type: 'note', state: 'kept', same: 'a secret' } // no handler resolves its conflicts
   const leaf = (digest: string, email: string) => ({
     ...order,
     email,
@@ -167,7 +167,7 @@ test('an address finds a user’s devices; mailing and revoking them records the
     ),
   )
   const own = sidecar.log.filter(({ msg }) => msg !== 'mail caught')
-  expect(JSON.stringify(own), 'the address is in no log').not.toContain(owner)
+  expect(JSON.stringify(own), 'no log line contains the address').not.toContain(owner)
   expect((await control.admin.get('other')).state).toBe('confirming')
   expect(faults).toEqual([])
 })
@@ -193,7 +193,7 @@ test('graphs show recent activity, and all resources of the page are less than 1
     (response) =>
       void response.body().then(
         ({ length }) => (bytes += length),
-        () => undefined, // of a closed page
+        () => undefined, // the page was closed
       ),
   )
   await page.clock.install()
@@ -232,7 +232,7 @@ test('the mail page lists sent and refused mails, and refused mails can be sent 
     const text = await textOf(page)
     expect(text).toMatch(/ann in .*\s+a…@example\.com\s+sent/)
     expect(text).toMatch(/bob in .*\s+b…@example\.com\s+failed mail_refused: the mail server said: .*550/)
-    expect(text, 'an address is shown').not.toMatch(/(ann|bob)@/)
+    expect(text, 'addresses are masked').not.toMatch(/(ann|bob)@/)
     expect(await page.getByRole('region', { name: 'Documents whose mail was not sent' }).innerText()).toContain(
       'mail_refused',
     )
@@ -278,7 +278,7 @@ test('a bar shows the progress of discarding many documents, and the command can
   // The silent request ends by itself after 30 s, and several workers need most of that time.
   if (shop.workers === 1) {
     expect(await accessibilityOf(page)).toEqual([])
-    expect(await page.getByRole('button', { name: 'Undo' }).count(), 'while it runs').toBe(0)
+    expect(await page.getByRole('button', { name: 'Undo' }).count(), 'no undo while the batch runs').toBe(0)
     const overview = await page.context().newPage()
     await overview.goto(sidecar.url)
     await overview.getByRole('link', { name: /^Discard: 500 of 603 documents/ }).click()

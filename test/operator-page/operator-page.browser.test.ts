@@ -20,7 +20,7 @@ test('the overview shows stuck documents with their reason, and a click retries 
   await orders.put({ ...(await orders.get('o1')), broken: false })
   await page.getByRole('button', { name: 'Retry all' }).click()
   expect(await textOf(page)).toContain('3 documents: ')
-  expect((await orders.get('o0')).state, 'nothing is done before it was asked').toBe('error')
+  expect((await orders.get('o0')).state, 'nothing changes before the confirmation').toBe('error')
   await page.getByRole('button', { name: 'Yes, retry' }).click()
   expect(await textOf(page)).toContain('3 retried.')
   await eventually(async () => {

@@ -15,7 +15,7 @@ const failed = {
   retry_at: null,
 }
 
-test('recent events holds the last twenty events while a page is open, and none otherwise', async () => {
+test('the recent events are the last twenty while a page is open, and none otherwise', async () => {
   const [clock, stopping] = [createManualClock(), new AbortController()]
   const events = createEvents({ log: pino({ level: 'silent' }) })
   const recentEvents = new RecentEvents({ events, clock, signal: stopping.signal })
@@ -39,7 +39,7 @@ test('recent events holds the last twenty events while a page is open, and none 
   stopping.abort(new Error('the test is over'))
 })
 
-test('recent events includes the events of other workers and no other part of their reports', () => {
+test('the recent events include those of other workers, and no other part of their reports', () => {
   const clock = createManualClock()
   const worker = () => {
     const events = createEvents({ log: pino({ level: 'silent' }) })

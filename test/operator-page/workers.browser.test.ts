@@ -1,4 +1,4 @@
-/** Three workers in a browser that opens the pages of one or another. */
+/** Three workers, and a browser that opens pages of each of them. */
 import { expect, test } from 'vitest'
 import { needs } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
@@ -7,7 +7,7 @@ import { admin, signIn, startShop, textOf } from './shop.ts'
 
 const BROKEN = { type: 'order', state: 'paid', broken: true }
 
-test('the pages of each worker show events, shares and pauses of all three, and undo an order', async () => {
+test('the pages of each worker show events, totals and pauses of all three, and undo a batch', async () => {
   needs('browser')
   const { sidecar, orders, settings } = await startShop({ SIDECAR_NAME: 'a' })
   const others = await Promise.all(['b', 'c'].map((name) => startSidecar({ ...settings, SIDECAR_NAME: name })))

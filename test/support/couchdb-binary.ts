@@ -163,7 +163,7 @@ interface RunOptions {
   readonly home: string
   readonly env: NodeJS.ProcessEnv
   readonly url: string
-  /** The text of its answer when it is up. */
+  /** Text that the answer of the server contains once it is up. */
   readonly proof: string
 }
 
@@ -234,7 +234,7 @@ async function untilUp(url: string, proof: string): Promise<void> {
     } catch (refused) {
       if (performance.now() > deadline) throw refused
     }
-    if (performance.now() > deadline) throw new Error('it answers, but is not up')
+    if (performance.now() > deadline) throw new Error('the server answers but is not up yet')
     await delay(50)
   }
 }

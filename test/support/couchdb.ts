@@ -35,7 +35,7 @@ export async function freshDb(prefix = 'test', url = couchUrl()): Promise<Databa
   return db
 }
 
-/** Deletes a database and creates it again as a new one: two lives within one second look alike. */
+/** Deletes a database and creates it again with another start time, which CouchDB stores in seconds. */
 export async function makeAgain(db: Database): Promise<void> {
   const before = (await db.info()).instance_start_time
   await eventually(async () => {
@@ -44,14 +44,14 @@ export async function makeAgain(db: Database): Promise<void> {
   })
 }
 
-/** Creates a database again that was just deleted: for a moment CouchDB may answer that it exists still. */
+/** Creates a database right after its deletion. Retries, because CouchDB may answer that it still exists. */
 export const createAgain = (db: Database) =>
   eventually(async () => {
     await db.create()
     return db.info()
   })
 
-/** Resolves in a later second. CouchDB stores creation times in seconds: two lives within one second look alike. */
+/** Resolves in a later second, so that a database created then has another start time. */
 export async function nextSecond(): Promise<void> {
   const second = () => Math.floor(Date.now() / 1000)
   const now = second()

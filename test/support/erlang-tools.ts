@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { findCouchBinary } from './couchdb-binary.ts'
 
-/** A program of the Erlang that ships with CouchDB's binary, if both exist. */
+/** The path of a program of the Erlang that CouchDB's binary includes, if both exist. */
 export function findErlangTool(tool: 'epmd' | 'erl_call'): string | undefined {
   const binary = findCouchBinary()
   if (binary === undefined) return undefined

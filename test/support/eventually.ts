@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** How long a test waits for what must happen. It is long because a busy machine may need ten times as long. */
+/** The default limit of a wait. It is long because a busy machine may need ten times as long. */
 export const PATIENCE_MS = 90_000
 
 /**

@@ -10,8 +10,8 @@ type Body = AsyncIterable<Buffer>
 /** No fault at all. */
 export const pass: Fault = (exchange) => passChanged(exchange, (body) => body)
 
-/** CouchDB's words for a status. Pass others as `said`. */
-const words: Readonly<Record<number, { error: string; reason: string }>> = {
+/** CouchDB's error body for each status. */
+const bodies: Readonly<Record<number, { error: string; reason: string }>> = {
   401: { error: 'unauthorized', reason: 'Name or password is incorrect.' },
   403: { error: 'forbidden', reason: 'You are not allowed to access this db.' },
   404: { error: 'not_found', reason: 'missing' },
@@ -20,11 +20,11 @@ const words: Readonly<Record<number, { error: string; reason: string }>> = {
   503: { error: 'service_unavailable', reason: 'The server is in maintenance mode.' },
 }
 
-/** Answers with this status; the server never sees the request. */
+/** Answers with this status, by default with CouchDB's error body; the server never sees the request. */
 export const refuse = (
   status: number,
-  said = words[status] ?? { error: 'unknown_error', reason: `status ${status}` },
-): Fault => answerWith(status, `${JSON.stringify(said)}\n`)
+  body = bodies[status] ?? { error: 'unknown_error', reason: `status ${status}` },
+): Fault => answerWith(status, `${JSON.stringify(body)}\n`)
 
 /** Answers with this text; the server never sees the request. */
 export const answerWith =
@@ -105,7 +105,7 @@ export const rewritten =
       yield Buffer.from(change((await buffer(body)).toString()))
     })
 
-/** Says in the answers that `isInfo` selects that each document has three copies. */
+/** Changes answers to requests of `isInfo`: they report three copies of each document. */
 export const ofThreeCopies: Fault = rewritten((text) => {
   const three = (info: object) => ({ ...info, cluster: { n: 3 } })
   const answer = JSON.parse(text) as object | { readonly info?: object }[]

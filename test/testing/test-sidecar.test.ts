@@ -150,7 +150,7 @@ test('after a crash an unsafe document is parked, and one with onLost retry runs
   expect(second).toBe(first)
 })
 
-test('a save with a lost answer is found stored, and the handler runs once', async () => {
+test('a save whose answer was lost is detected, and the handler runs once', async () => {
   let runs = 0
   const sidecar = await startKit((control) =>
     control.unsafe('order', 'paid', async (doc) => {

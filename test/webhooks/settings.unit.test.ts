@@ -67,9 +67,9 @@ test.each([
   ['no address', { webhooks: [{ ...one, url: 'billing' }] }, 'webhook: expected an address such as https://'],
   ['a file', { webhooks: [{ ...one, url: 'file:///etc/passwd' }] }, 'webhook: expected an address such as https://'],
   ['a wrong option', { webhooks: [{ ...one, options: { attempts: 0 } }] }, 'attempts: expected'],
-  ['a key that is none', { webhooks: [{ ...one, options: { key: 5 } }] }, 'key: expected a function of the document'],
+  ['an invalid key', { webhooks: [{ ...one, options: { key: 5 } }] }, 'key: expected a function of the document'],
   ['a wrong cron', { schedules: [{ name: 'n', cron: 'daily', url: one.url }] }, 'the schedule n: cron: expected'],
-  ['a machine that has not the state', { machines: { order: { new: {} } }, webhooks: [one] }, 'state paid'],
+  ['a machine without the state', { machines: { order: { new: {} } }, webhooks: [one] }, 'state paid'],
 ])('%s is a fault', async (_, json, fault) => {
   expect((await faultsOf(json)).join('\n')).toContain(fault)
 })

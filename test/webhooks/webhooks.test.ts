@@ -63,7 +63,7 @@ test('during a secret rotation, receivers with either secret accept the call', a
 
 test.each([
   ['503', (_: Received, response) => json(response, 503, {})],
-  ['429 that says when', (_: Received, response) => json(response, 429, {}, { 'retry-after': '1' })],
+  ['429 with Retry-After', (_: Received, response) => json(response, 429, {}, { 'retry-after': '1' })],
   ['a connection that is cut', (_: Received, response) => void response.destroy()],
   ['half an answer', (_: Received, response) => void response.writeHead(200, { 'content-length': 99 }).end('{"a"')],
 ] satisfies [string, Reply][])('after %s the call is retried with the same id', async (_, fail) => {
@@ -114,7 +114,7 @@ const large = 'x'.repeat(9_000_000)
 test.each([
   ['a problem', 422, { type: 'https://example.com/problems/no_stock', detail: 'none left' }, 'no_stock', 'none left'],
   ['a problem with a code', 409, { code: 'card_declined', title: 'Declined' }, 'card_declined', 'Declined'],
-  ['a refusal without words', 400, undefined, 'http_400', 'nothing'],
+  ['a refusal without a body', 400, undefined, 'http_400', 'nothing'],
   ['a redirect', 302, undefined, 'redirected', 'expected an answer, got a redirect'],
   ['text', 200, 'thanks', 'bad_answer', 'got "\\"thanks\\""'],
   ['a list', 200, [1], 'bad_answer', 'expected the next document as JSON'],
@@ -129,7 +129,7 @@ test.each([
   await put()
   await eventually(async () => expect(await stateOf(db, 'o')).toBe('error'))
   expect((await db.get('o')).error).toMatchObject({ code, reason: expect.stringContaining(reason) as string })
-  expect(received, 'and not tried again').toHaveLength(1)
+  expect(received, 'no second attempt').toHaveLength(1)
 })
 
 test('a webhook without answer ends with the handler’s timeout, and an unreachable one is retried', async () => {

@@ -8,7 +8,7 @@ import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy } from '../support/faulty-proxy.ts'
 import { startRegistry } from './registries.ts'
 
-/** A worker that can be killed: its process ends and unregisters nothing. */
+/** A worker that the test can kill: it ends without unregistering. */
 async function startMortal(name: string): Promise<{ registry: Registry; kill: () => Promise<void> }> {
   const proxy = await startFaultyProxy()
   return { registry: startRegistry(createTestCouch({ url: proxy.url }).db(name)), kill: () => proxy.down() }
@@ -44,7 +44,7 @@ test.each([2, 4])('%d processes of one name with different options do not overwr
   expect(received).toHaveBeenCalledOnce()
 })
 
-test('the first process changes its options, and the second takes its place after it unregisters', async () => {
+test('the first process can change its options, and the second takes over once the first unregisters', async () => {
   const db = await freshDb('namesakes')
   const [first, second] = [startRegistry(db), startRegistry(db)]
   first.register('mill', 'a', oats)
@@ -69,7 +69,7 @@ test('the second process unregisters without removing the first', async () => {
   expect((await db.get('worker:mill:a'))._rev).toMatch(/^1-/)
 })
 
-test('a worker that restarts after a crash is not found dead and soon publishes its new options', async () => {
+test('a worker that restarts after a crash is never declared dead and soon publishes its new options', async () => {
   const db = await freshDb('namesakes')
   const { registry, kill } = await startMortal(db.name)
   const [watcher, warned] = [startRegistry(db), vi.fn()]

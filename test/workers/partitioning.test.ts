@@ -84,7 +84,7 @@ const expectInvoiced = (db: Database, count: number) =>
     expect(rows).toContainEqual({ key: ['order', 'invoiced'], value: count })
   })
 
-test('each document is claimed by its one responsible worker, without a lost claim', async () => {
+test('each document is claimed by the worker of its partition, without a lost claim', async () => {
   const db = await freshDb('partitioning')
   const workers = [
     await startWorker(db, 'a', quiet),
@@ -95,9 +95,9 @@ test('each document is claimed by its one responsible worker, without a lost cla
   const ids = idsOf(0, 300)
   await writeOrders(db, ids)
   await expectInvoiced(db, 300)
-  const responsible = createRendezvous(['a', 'b', 'c'])
+  const workerOf = createRendezvous(['a', 'b', 'c'])
   for (const { name, handled } of workers) {
-    expect(handled.sort()).toEqual(ids.filter((id) => responsible(id) === name).sort())
+    expect(handled.sort()).toEqual(ids.filter((id) => workerOf(id) === name).sort())
     expect(handled.length).toBeGreaterThan(60)
   }
   for (const doc of await db.getMany(ids)) expect(doc._rev).toMatch(/^3-/)
@@ -146,7 +146,7 @@ test('the second resync takes the documents of a worker that is alive but idle',
   expect(idler.members('sidecar')?.members).toHaveLength(2)
 })
 
-test('a due retry runs on the worker that is responsible at that time', async () => {
+test('a due retry runs on the worker whose partition has the document at that time', async () => {
   const db = await freshDb('partitioning')
   const tries: string[] = []
   const failOnce = async (name: string) => {
@@ -195,8 +195,9 @@ test('a single worker reads documents with the feed, and several workers each re
   await seeEachOther(workers)
   proxy.dropConnections() // the next feed opens with the current membership
   await eventually(() => expect(feeds().at(-1)?.query.get('include_docs')).toBeNull())
-  const looks = () => proxy.requests.filter(({ path }) => path.includes('/_view/')).length
-  for (let seen = -1; seen !== looks() || seen === 0; await sleep(1000)) seen = looks() // first pass through the list
+  const viewRequests = () => proxy.requests.filter(({ path }) => path.includes('/_view/')).length
+  // Waits for the end of the first resync.
+  for (let seen = -1; seen !== viewRequests() || seen === 0; await sleep(1000)) seen = viewRequests()
   const before = proxy.requests.length
   await writeOrders(db, idsOf(0, 200))
   await expectInvoiced(db, 200)
@@ -209,8 +210,8 @@ test('a single worker reads documents with the feed, and several workers each re
       return keys ?? docs!.map(({ id }) => id)
     })
   expect([...new Set(read)].sort()).toEqual(second!.handled.sort())
-  // The row of an own save may arrive before its answer. Then that document is read once more.
-  expect(read.length - second!.handled.length, 'nearly all of them once').toBeLessThan(10)
+  // The feed row of a save may arrive before the answer to the save. Then the worker reads that document again.
+  expect(read.length - second!.handled.length, 'documents that were read again').toBeLessThan(10)
   expect(second!.handled.length).toBeGreaterThan(40)
 })
 

@@ -94,7 +94,7 @@ test('any registry removes a dead worker, and a live worker registers again', as
   expect(await db.find('_local/worker:mill:cut off')).toBeUndefined()
   await proxy.up()
   await eventually(() => expect(idsIn(watcher)).toEqual(['b', 'cut off']))
-  expect(watcher.members('mill')!.version, 'it was away').not.toBe(version)
+  expect(watcher.members('mill')!.version, 'the worker left in the meantime').not.toBe(version)
 })
 
 test('a CouchDB outage declares no worker dead', async () => {
@@ -114,7 +114,7 @@ test('a CouchDB outage declares no worker dead', async () => {
   expect(await db.withPrefix('worker:')).toEqual(before)
 })
 
-test('a subscriber is called at once, once per version, and not after its end; a throwing one affects no other', async () => {
+test('a subscriber is called at once, once per version and not after its end; its error affects no other', async () => {
   const db = await freshDb('workers')
   const registry = startRegistry(db)
   const throwing = vi.fn(() => {
@@ -154,7 +154,7 @@ test('any program may be a worker, with any fields in its document', async () =>
     const rev = (await db.find('_local/worker:mill:z'))?._rev
     await db.put({ _id: '_local/worker:mill:z', beat, ...(rev !== undefined && { _rev: rev }) })
   }
-  expect(idsIn(registry), 'it writes heartbeats').toContain('z')
+  expect(idsIn(registry), 'a worker with heartbeats stays').toContain('z')
   await eventually(() => expect(idsIn(registry)).not.toContain('z'))
 })
 

@@ -25,15 +25,15 @@ test.each<[string, Record<string, unknown> & { _id: string }, string]>([
   ['credentials in the clear', newDevice({ credentials: 'secret' }), 'bad_device'],
   ['unknown fields', newDevice({ admin: true }), 'bad_device'],
   ['a confirmed device without an owner', newDevice({ state: 'confirmed', owner: null }), 'bad_device'],
-  ['a confirmed device with a word for credentials', newDevice({ state: 'confirmed', credentials: 'x' }), 'bad_device'],
+  ['a confirmed device with text as credentials', newDevice({ state: 'confirmed', credentials: 'x' }), 'bad_device'],
   ['a confirmed device without credentials', newDevice({ state: 'confirmed' }), 'no_credentials'],
-  ['a confirmation of nothing', newConfirm({ device_id: undefined }), 'bad_confirm'],
-  ['a confirmation of a number', newConfirm({ device_id: 5 }), 'bad_confirm'],
+  ['a confirmation without a device id', newConfirm({ device_id: undefined }), 'bad_confirm'],
+  ['a confirmation with a number as device id', newConfirm({ device_id: 5 }), 'bad_confirm'],
   ['a confirmation without a code', newConfirm({ confirm_code: undefined }), 'bad_confirm'],
-  ['a confirmation with arrays', newConfirm({ device_code: ['1234'], confirm_code: [] }), 'bad_confirm'],
-  ['a confirmation with a word for credentials', newConfirm({ credentials: 'x' }), 'bad_confirm'],
-  ['a confirmation of the whole database', newConfirm({ device_id: '_all_docs' }), 'refused'],
-  ['a confirmation of no device', newConfirm({ device_id: '_design/docstate' }), 'refused'],
+  ['a confirmation with arrays as codes', newConfirm({ device_code: ['1234'], confirm_code: [] }), 'bad_confirm'],
+  ['a confirmation with text as credentials', newConfirm({ credentials: 'x' }), 'bad_confirm'],
+  ['a confirmation with _all_docs as device id', newConfirm({ device_id: '_all_docs' }), 'refused'],
+  ['a confirmation with a design document as device', newConfirm({ device_id: '_design/docstate' }), 'refused'],
 ])('%s ends in error with a reason', async (_, doc, expected) => {
   await stage.control.admin.put(doc)
   const error = await untilError(stage.control, doc._id)
@@ -45,9 +45,9 @@ test.each<[string, unknown]>([
   ['null', null],
   ['a number', 5],
   ['a list', []],
-  ['codes that are a text', { codes: 'codes' }],
-  ['codes that are none', { codes: [null, 5, {}, { hash: 5 }, { ...code, expires_at: 'never' }] }],
-  ['guesses that are none', { codes: [code], wrong: 5, confirmed_by: {} }],
+  ['an object with text as codes', { codes: 'codes' }],
+  ['an object with malformed codes', { codes: [null, 5, {}, { hash: 5 }, { ...code, expires_at: 'never' }] }],
+  ['an object with malformed guesses', { codes: [code], wrong: 5, confirmed_by: {} }],
 ])('a device whose confirmation is %s still gets a mail', async (_, confirmation) => {
   const device = newDevice({ confirmation })
   await stage.control.admin.put(device)

@@ -44,7 +44,7 @@ function createLiar() {
   }
 }
 
-/** Parked counts as over: the effect happened, but its save was lost until the lease ended. */
+/** A parked order counts as handled: its effect happened, but no save arrived before the lease ended. */
 const isOver = ({ state, docstate }: StoredDoc) =>
   state === 'sold' || (typeof docstate === 'object' && docstate !== null && 'parked' in docstate)
 
@@ -86,7 +86,7 @@ test('bad answers from any endpoint stop nothing, and all documents are handled'
   const effects = readFileSync(join(dirname(module), 'effects'), 'utf8')
     .split('\n')
     .slice(0, -1)
-  expect(effects.length, 'none twice').toBe(new Set(effects).size)
+  expect(effects.length, 'no effect happens twice').toBe(new Set(effects).size)
   for (const db of databases) {
     const sold = (await db.getMany(ids)).filter(({ state }) => state === 'sold')
     expect(effects).toEqual(expect.arrayContaining(sold.map(({ number }) => number)))

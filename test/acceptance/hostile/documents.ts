@@ -78,17 +78,17 @@ const forged: HostileCase[] = [
 
 const credentials: HostileCase[] = [
   ['a password in the clear', { password: 'secret' }],
-  ['a request and a hash', { ...hash, generate: true }],
-  ['the request for something else', { generate: 'yes' }],
+  ['a hash and a request to generate', { ...hash, generate: true }],
+  ['text as the request to generate', { generate: 'yes' }],
   ['another scheme', { ...hash, password_scheme: 'simple' }],
   ['an unknown function', { ...hash, pbkdf2_prf: 'constructor' }],
   ['one iteration', { ...hash, iterations: 1 }],
   ['a billion iterations', { ...hash, iterations: 1e9 }],
   ['half an iteration', { ...hash, iterations: 1000.5 }],
-  ['a key of another length', { ...hash, derived_key: '00' }],
-  ['a key in capitals', { ...hash, derived_key: 'A'.repeat(64) }],
+  ['a derived key of the wrong length', { ...hash, derived_key: '00' }],
+  ['a derived key in upper case', { ...hash, derived_key: 'A'.repeat(64) }],
   ['roles beside the hash', { ...hash, roles: ['_admin'] }],
-  ['an endless salt', { ...hash, salt: megabyte }],
+  ['a salt of a megabyte', { ...hash, salt: megabyte }],
 ].map(([title, value]) => [
   `credentials with ${title as string}`,
   newDevice({ credentials: value }),

@@ -98,12 +98,12 @@ describe('an address is refused with a reason, and no mail is sent', () => {
   })
 })
 
-describe('all spellings of an address are one owner, and other addresses are not', () => {
+describe('all spellings of an address have one owner, and similar addresses have another', () => {
   test.each([
     ['case', 'Owner@Example.COM', 'owner@example.com', true],
     ['composition', 'caf\u00E9@example.com', 'cafe\u0301@example.com', true],
     ['international domain', 'owner@EX\u00C4MPLE.com', 'owner@ex\u00E4mple.com', true],
-    ['ASCII form of it', 'owner@xn--exmple-cua.com', 'owner@ex\u00E4mple.com', true],
+    ['ASCII form of the domain', 'owner@xn--exmple-cua.com', 'owner@ex\u00E4mple.com', true],
     ['homoglyph', '\u043Ewner@example.com', 'owner@example.com', false],
     ['full width', 'ｏwner@example.com', 'owner@example.com', false],
     ['dotless', 'ownerı@example.com', 'owneri@example.com', false],

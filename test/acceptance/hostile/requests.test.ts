@@ -66,7 +66,7 @@ const paths: readonly (readonly [path: string, status: number])[] = [
   ['*', 400],
 ]
 
-describe('a strange path is not found, or gets a form without effect', () => {
+describe('an unusual path is refused, and confirms nothing', () => {
   test.each(paths.map(([path, status]) => [path.slice(0, 40), path.length, path, status] as const))(
     '%s (%i letters)',
     async (_title, _length, path, status) => {
@@ -101,14 +101,17 @@ test('caught mails are shown under the host names of this machine only', async (
 
 describe('input that is not an HTTP request', () => {
   test.each([
-    ['another language', 'EHLO example.com\r\n\r\n'],
+    ['SMTP', 'EHLO example.com\r\n\r\n'],
     ['TLS', '\u0016\u0003\u0001\u0002\u0000\u0001\u0000'],
     ['an unknown method', head('CONFIRM', '/confirm/a/b')],
     ['no host', 'GET /_up HTTP/1.1\r\n\r\n'],
     ['two lengths', head('POST', '/confirm/a/b', 'Content-Length: 1', 'Content-Length: 2')],
     ['a negative length', head('POST', '/confirm/a/b', 'Content-Length: -1')],
-    ['two ways to end', head('POST', '/confirm/a/b', 'Content-Length: 4', 'Transfer-Encoding: chunked')],
-    ['a chunk without end', `${head('POST', '/confirm/a/b', 'Transfer-Encoding: chunked')}zz\r\n`],
+    [
+      'a length and a chunked encoding',
+      head('POST', '/confirm/a/b', 'Content-Length: 4', 'Transfer-Encoding: chunked'),
+    ],
+    ['a chunk with an invalid size', `${head('POST', '/confirm/a/b', 'Transfer-Encoding: chunked')}zz\r\n`],
     ['a header with a line break', head('GET', '/_up', 'X: a\nSet-Cookie: b\rc')],
     ['a header without a name', head('GET', '/_up', ': a')],
   ])('%s is refused', async (_, bytes) => {
@@ -122,11 +125,11 @@ describe('input that is not an HTTP request', () => {
 
 describe('a malformed form is refused', () => {
   test.each<[string, string | undefined, string, number]>([
-    ['no type', undefined, 'device_code=1234', 415],
+    ['no content type', undefined, 'device_code=1234', 415],
     ['plain text', 'text/plain', 'device_code=1234', 415],
-    ['several parts', 'multipart/form-data; boundary=x', '--x--', 415],
+    ['a multipart body', 'multipart/form-data; boundary=x', '--x--', 415],
     ['XML', 'application/xml', '<device_code>1234</device_code>', 415],
-    ['nothing', form, '', 400],
+    ['an empty form', form, '', 400],
     ['another field', form, 'code=1234', 400],
     ['an empty code', form, 'device_code=', 400],
     ['blanks', form, 'device_code=+++', 400],
@@ -134,19 +137,19 @@ describe('a malformed form is refused', () => {
     ['the code as a list', form, 'device_code[]=1234', 400],
     ['a NUL', form, 'device_code=1234%00', 400],
     ['a line break', form, 'device_code=12%0D%0A34', 400],
-    ['half a percent', form, 'device_code=%', 403],
-    ['half a character', form, 'device_code=%ff', 403],
-    ['a code without end', form, `device_code=${'1'.repeat(65)}`, 400],
+    ['an incomplete escape', form, 'device_code=%', 403],
+    ['an invalid UTF-8 sequence', form, 'device_code=%ff', 403],
+    ['a code of 65 digits', form, `device_code=${'1'.repeat(65)}`, 400],
     ['seventeen kilobytes', form, `device_code=${'1'.repeat(17_000)}`, 413],
     ['ten megabytes', form, `device_code=1234&x=${'1'.repeat(10_000_000)}`, 413],
-    ['no JSON', json, '{', 400],
-    ['a list', json, '[{"device_code":"1234"}]', 400],
-    ['null', json, 'null', 400],
-    ['a number', json, '{"device_code":1234}', 400],
-    ['an object', json, '{"device_code":{"$gt":""}}', 400],
-    ['a list of codes', json, '{"device_code":["1234"]}', 400],
-    ['a prototype', json, '{"__proto__":{"device_code":"1234"}}', 400],
-    ['half a surrogate', json, '{"device_code":"12\\ud80034"}', 400],
+    ['malformed JSON', json, '{', 400],
+    ['a JSON array', json, '[{"device_code":"1234"}]', 400],
+    ['JSON null', json, 'null', 400],
+    ['a code that is a number', json, '{"device_code":1234}', 400],
+    ['a code that is an object', json, '{"device_code":{"$gt":""}}', 400],
+    ['a code that is an array', json, '{"device_code":["1234"]}', 400],
+    ['a code in __proto__', json, '{"__proto__":{"device_code":"1234"}}', 400],
+    ['a lone surrogate', json, '{"device_code":"12\\ud80034"}', 400],
     ['deep nesting', json, `{"device_code":${'['.repeat(7000)}${']'.repeat(7000)}}`, 400],
   ])('%s', async (_, type, body, expected) => {
     const headers = { accept: json, ...(type === undefined ? {} : { 'content-type': type }) }

@@ -29,7 +29,7 @@ test.each<[string, Record<string, unknown>, RegExp]>([
   ['device code', { device_code: '9999' }, /device_code: expected it unchanged/],
   ['credentials', { credentials: { generate: true } }, /credentials: expected it unchanged/],
   ['type', { type: 'confirm', state: 'clicked' }, /a device document keeps its type/],
-  ['type for none', { type: 'note' }, /expected a document of type device or confirm/],
+  ['type to an unknown one', { type: 'note' }, /expected a document of type device or confirm/],
   ['user', { user: 'thief' }, /user: expected/],
   ['role', { owner_role: 'thieves' }, /owner_role: expected/],
   ['sent codes', { confirmation: { codes: [] } }, /confirmation: expected what the sidecar wrote/],
@@ -57,9 +57,13 @@ const invented = (length: number) => Array.from({ length }, (_, i) => `${i}`.rep
 test.each<[string, () => Doc, number]>([
   ['a device that was never new', () => newDevice({ state: 'active' }), 1],
   ['a new device with a history', () => newDevice(), 7],
-  ['a longer history of an active device, revoked', () => ({ ...active, state: 'revoked' }), 40],
-  ['a longer history of a waiting device, new', again, 40],
-  ['a beginning beside a waiting device', () => ({ ...waiting, state: 'confirmed', docstate: undefined }), 1],
+  ['a longer history that revokes an active device', () => ({ ...active, state: 'revoked' }), 40],
+  ['a longer history that returns a waiting device to new', again, 40],
+  [
+    'another first revision that confirms a waiting device',
+    () => ({ ...waiting, state: 'confirmed', docstate: undefined }),
+    1,
+  ],
   ['the deletion of a device', () => ({ _id: active._id, _deleted: true }), 40],
   ['the deletion of the guard', () => ({ _id: '_design/docstate', _deleted: true }), 40],
 ])('replication cannot add a branch: %s', async (_, doc, length) => {

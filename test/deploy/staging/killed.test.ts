@@ -1,6 +1,6 @@
 /**
- * A deploy dies at each of its steps under queries: from that step on it cannot reach CouchDB. The database shows what
- * it did before.
+ * A deploy dies at each of its steps, while queries run: from that step on it cannot reach CouchDB. The database keeps
+ * the results of the steps before.
  */
 import { expect, test } from 'vitest'
 import { rollBack } from '../../../sidecar/deploy/roll-back.ts'
@@ -14,21 +14,21 @@ const verifies: Step = ({ path }, before) =>
   path.endsWith('/_design/app/_info') && before.some((request) => isPut('app')(request, []))
 
 const steps: readonly (readonly [name: string, step: Step])[] = [
-  ['takes the record', notes('began')],
-  ['notes that it stages', notes('staging')],
-  ['writes the copy', isPut('sidecar:staged:app')],
-  ['has the index built', ({ query }) => query.get('update') === 'lazy'],
-  ['asks the index', ({ path }) => path.includes('staged') && path.includes('_view')],
-  ['writes a copy of what was there', isPut('sidecar:previous:app')],
-  ['notes that it is warm', notes('warmed')],
-  ['notes that it swaps', notes('swapping')],
-  ['swaps', isPut('app')],
-  ['verifies', verifies],
-  ['notes that it cleans', notes('cleaning')],
-  ['removes one copy', isDelete('sidecar:previous:app')],
-  ['removes the other copy', isDelete('sidecar:staged:app')],
+  ['creates its record', notes('began')],
+  ['records that it stages', notes('staging')],
+  ['writes the staged copy', isPut('sidecar:staged:app')],
+  ['starts the build of the index', ({ query }) => query.get('update') === 'lazy'],
+  ['queries the staged index', ({ path }) => path.includes('staged') && path.includes('_view')],
+  ['writes a copy of the previous version', isPut('sidecar:previous:app')],
+  ['records that the index is warm', notes('warmed')],
+  ['records that it swaps', notes('swapping')],
+  ['swaps the design document', isPut('app')],
+  ['verifies the index', verifies],
+  ['records that it cleans up', notes('cleaning')],
+  ['removes the previous copy', isDelete('sidecar:previous:app')],
+  ['removes the staged copy', isDelete('sidecar:staged:app')],
   ['removes old index files', ({ path }) => path.endsWith('/_view_cleanup')],
-  ['removes the record', isDelete('sidecar:deploy')],
+  ['removes its record', isDelete('sidecar:deploy')],
 ]
 
 /** Lets a deploy die at this step: the server has done all steps before it, but not this one. */
@@ -43,7 +43,7 @@ async function dieAt(step: Step, { db }: Shop): Promise<void> {
   })
   const deploying = deployShop(createTestCouch({ url: proxy.url }), db.name, shop(2), { signal: dying.signal })
   await expect(deploying).rejects.toThrow()
-  expect(hit, 'it came to this step').toBe(true)
+  expect(hit, 'the deploy reached the step').toBe(true)
 }
 
 test.each(sample(steps, 9))(
@@ -83,7 +83,7 @@ thoroughTest('a rollback restores attachments of any size', async () => {
   needs('index lag')
   const opened = await openShop()
   const { db, couch } = opened
-  const page = Buffer.alloc(7_000_000, 'large').toString('base64') // more than a document may have
+  const page = Buffer.alloc(7_000_000, 'large').toString('base64') // more than the size limit of a document
   const _attachments = { 'page.html': { content_type: 'text/html', data: page } }
   await db.put({ ...(await db.get('_design/app')), _attachments })
   await dieAt(notes('cleaning'), opened)

@@ -95,8 +95,12 @@ test('the design documents of one database change together, when all their index
 test.each([
   ['only other functions', { ...shop(1), 'app/filters/f.js': 'export default () => true' }, 'updated'],
   ['a new design document', { ...shop(1), 'app2/views/v/map.js': 'export default () => emit(1)' }, 'created'],
-  ['views where there were none', { ...shop(1), 'plain/views/v/map.js': 'export default () => emit(1)' }, 'updated'],
-  ['views that are taken away', { 'app/rows.json': '0' }, 'updated'],
+  [
+    'first views of a design document',
+    { ...shop(1), 'plain/views/v/map.js': 'export default () => emit(1)' },
+    'updated',
+  ],
+  ['the removal of views', { 'app/rows.json': '0' }, 'updated'],
 ])('a deploy writes at once: %s', async (_, files, kind) => {
   const { couch, db } = await openShop()
   await db.put({ _id: '_design/plain', rows: 1 })
@@ -139,9 +143,9 @@ test('a dry run shows which index would be built first, and writes nothing', asy
 })
 
 test.each([
-  ['a building', ({ query }: SeenRequest) => query.get('update') === 'lazy'],
-  ['a look at the slower copies', ({ path }: SeenRequest) => path.endsWith('/_active_tasks')],
-])('deploy waits for an unavailable server, also in the middle of %s', async (_, isIt) => {
+  ['the build of an index', ({ query }: SeenRequest) => query.get('update') === 'lazy'],
+  ['a check of slower shard copies', ({ path }: SeenRequest) => path.endsWith('/_active_tasks')],
+])('deploy waits while the server is unavailable during %s', async (_, isIt) => {
   needs('index lag')
   const opened = await openShop()
   const proxy = await startFaultyProxy()

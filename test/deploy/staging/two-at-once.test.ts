@@ -51,9 +51,9 @@ test('a second deploy or a rollback reports who deploys and since when', async (
 })
 
 test.each([
-  ['builds', isBuild],
-  ['swaps', ({ method, path }: SeenRequest) => method === 'PUT' && path.endsWith('/_design/app')],
-  ['cleans', ({ method, path }: SeenRequest) => method === 'DELETE' && path.includes('staged')],
+  ['builds the index', isBuild],
+  ['swaps the design document', ({ method, path }: SeenRequest) => method === 'PUT' && path.endsWith('/_design/app')],
+  ['cleans up', ({ method, path }: SeenRequest) => method === 'DELETE' && path.includes('staged')],
 ])('a deploy suspended when it %s loses its lock, and stops when it resumes', async (_, isIt) => {
   needs('index lag')
   const { couch, db, proxy, go, first, rows, left } = await openBusy(400, isIt)

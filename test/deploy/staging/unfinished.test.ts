@@ -1,4 +1,4 @@
-/** What an interrupted run leaves behind, and how other runs treat it. */
+/** The documents of an interrupted deploy, and their treatment by later deploys and rollbacks. */
 import { expect, test } from 'vitest'
 import type { Leaf } from '../../../sidecar/couch/documents.ts'
 import { rollBack } from '../../../sidecar/deploy/roll-back.ts'
@@ -17,7 +17,7 @@ async function breakOffAt(step: Step, { db }: Shop, files: Record<string, string
     return hit ? refuse(400) : undefined
   })
   await errorOf(deployShop(createTestCouch({ url: proxy.url }), db.name, files))
-  expect(hit, 'it came to this step').toBe(true)
+  expect(hit, 'the deploy reached the step').toBe(true)
 }
 
 const takeBack = ({ couch, db }: Shop) => rollBack({ couch, databases: [db.name], deadAfterMs: 400 })
@@ -46,7 +46,7 @@ test('a deploy record with a conflict is removed with all its revisions', async 
   expect(await db.get('_design/app')).toMatchObject({ rows: 3 })
 })
 
-test('a design document whose name looks like a copy is left alone', async () => {
+test('deploy does not change a design document whose name resembles a staged copy', async () => {
   needs('index lag')
   const { couch, db, left } = await openShop()
   await db.put({ _id: '_design/sidecar:notes' })
@@ -54,7 +54,7 @@ test('a design document whose name looks like a copy is left alone', async () =>
   expect(await left()).toEqual(['_design/sidecar:notes'])
 })
 
-test('a rollback leaves documents that were changed meanwhile, and reports them', async () => {
+test('a rollback does not change documents that were edited meanwhile, and reports them', async () => {
   needs('index lag')
   const opened = await openShop()
   const { couch, db, left } = opened

@@ -77,7 +77,7 @@ test(
     await untilSettled(couches, name, count, { state: 'invoiced' })
     expect([...effects].filter(([, times]) => times !== 1)).toEqual([])
     expect(effects.size).toBe(count)
-    expect(twice, 'documents that were made twice').toBeGreaterThan(0)
+    expect(twice, 'documents with two bodies').toBeGreaterThan(0)
   },
 )
 

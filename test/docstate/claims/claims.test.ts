@@ -163,7 +163,8 @@ test('a request without an answer does not make other claims expire', async () =
   await eventually(async () => expect(docstateIn(await db.get('o'))?.claim).toBeDefined())
   proxy.next(silence, isBulk)
   await db.put({ _id: 'n', type: 'note', state: 'new' })
-  await eventually(async () => expect(await stateOf(db, 'n')).toBe('read'), { within: 20_000 }) // not the request’s limit
+  // Less than the timeout of the request without an answer.
+  await eventually(async () => expect(await stateOf(db, 'n')).toBe('read'), { within: 20_000 })
   await sleep(2500)
   go.open()
   await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))

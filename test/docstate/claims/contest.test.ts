@@ -133,11 +133,13 @@ test('documents without a quorum do not delay documents with a quorum', async ()
   )
   proxy.plan((request) => (isBulk(request) ? acceptedOf((id) => id.startsWith('bad')) : undefined))
   await db.put({ _id: 'first', type: 'order', state: 'paid' })
-  await eventually(async () => expect(await stateOf(db, 'first')).toBe('invoiced')) // from now on, documents are claimed ahead
+  // After the first run, the worker claims documents ahead.
+  await eventually(async () => expect(await stateOf(db, 'first')).toBe('invoiced'))
   await db.bulk(Array.from({ length: 120 }, (_, i) => JSON.stringify({ _id: `bad${i}`, type: 'order', state: 'paid' })))
   await eventually(async () => expect(docstateIn(await db.get('bad99'))?.claim).toBeDefined())
   await db.put({ _id: 'good', type: 'order', state: 'paid' })
-  await eventually(async () => expect(await stateOf(db, 'good')).toBe('invoiced')) // would never happen if it waited for the bad documents
+  // This would never happen if the document waited for the bad ones.
+  await eventually(async () => expect(await stateOf(db, 'good')).toBe('invoiced'))
 })
 
 test('a waiting claim does not win if a merge removed the other, whose handler may have run', async () => {

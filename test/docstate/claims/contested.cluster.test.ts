@@ -30,7 +30,7 @@ async function killNode(cluster: CouchCluster): Promise<() => Promise<void>> {
 /** Puts documents until enough claims were contested, and waits until all documents are handled. */
 async function putUntilContested(race: Race, effects: Map<string, number>): Promise<void> {
   while (race.contested() < CONTESTED || race.accepted() < BELOW_QUORUM) {
-    expect(race.count(), 'documents, and too few claims met').toBeLessThan(3000)
+    expect(race.count(), 'documents written, with too few contested claims').toBeLessThan(3000)
     await race.put(50)
     await eventually(() => expect(effects.size).toBe(race.count()))
   }

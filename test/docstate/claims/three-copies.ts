@@ -1,7 +1,7 @@
 /**
- * Simulates one document in a cluster of three nodes. The test decides when each message arrives. Every copy accepts the
- * first write to a revision. Two equal results are the quorum (201), and fewer give a 202 (CouchDB's
- * `fabric_doc_update`). It replaces a real cluster, where no test can choose the order.
+ * Simulates one document in a cluster of three nodes. The test decides when each message arrives, which is impossible
+ * with a real cluster. Every copy accepts the first write to a revision. Two equal results are the quorum (201), and
+ * fewer give a 202 (CouchDB's `fabric_doc_update`).
  */
 import { createHash } from 'node:crypto'
 import type { Database } from '../../../sidecar/couch/database.ts'
@@ -20,7 +20,7 @@ export type Travel = (message: string) => Promise<unknown>
 
 export interface ThreeCopiesOptions {
   readonly travel: Travel
-  /** The fate of each request: whether its answer arrives, and which copy it does not reach. */
+  /** Decides for each request whether its answer arrives, and which copy it does not reach. */
   readonly outcome: () => Fate
 }
 

@@ -45,7 +45,8 @@ test('a document that is handled during a slow read is not handled again', async
           proxy.next(answeredLate, isRead)
           return Promise.reject(new Error('not yet'))
         },
-        { backoff: { baseMs: 1000, capMs: 1000 } }, // later than the feed's row of the failure, which would also cause an attempt
+        // Later than the feed's row of the failure, which would also cause an attempt.
+        { backoff: { baseMs: 1000, capMs: 1000 } },
       ),
     { random: () => 0.9 },
   )
@@ -108,7 +109,7 @@ const answeredByOthers = (older?: StoredDoc): Fault =>
 const inCluster = (fault: Fault) => (request: SeenRequest) =>
   isRead(request) ? fault : isInfo(request) ? ofThreeCopies : undefined
 
-/** No list helps in time. */
+/** A resync comes too late to find the document. */
 const RARELY = { resyncMs: 3_600_000 }
 
 /** A rig whose handler fails at first, calls `onFailed` then, and succeeds after the backoff. */

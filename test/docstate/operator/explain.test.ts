@@ -84,7 +84,8 @@ describe('the explain command', () => {
   test('explain shows that a document is older than a handler that takes only new documents', async () => {
     const database = await freshDb('explain')
     await database.put({ _id: 'o', type: 'order', state: 'paid' })
-    await new Promise((resolve) => setTimeout(resolve, 1100)) // CouchDB stores the creation time of a database in seconds
+    // CouchDB stores the creation time of a database in seconds.
+    await new Promise((resolve) => setTimeout(resolve, 1100))
     const rig = await startRig(database, (control) =>
       control.safe('order', 'paid', (order) => Promise.resolve({ ...order, state: 'invoiced' }), { since: 'now' }),
     )

@@ -63,7 +63,7 @@ async function find(database: Database, filter: Filter = {}) {
   return found.sort()
 }
 
-test('a bulk retry repeats a document after an edit conflict and does not stop for the others', async () => {
+test('a bulk retry tries a document again after an edit conflict, and continues with the others', async () => {
   const { db, proxy, proxied } = await setUp(parked('a'), parked('b'), parked('c'))
   proxy.next(async (exchange) => {
     await db.put({ ...(await db.get('a')), note: 'by hand' })
@@ -137,7 +137,7 @@ test('a discarded document ends in error with the operator’s name, and a retry
     error: { code: 'discarded', reason: 'discarded by ann; before: ECONNREFUSED: refused', at },
     docstate: { failed_in: 'paid', discarded: { at, by: 'ann' } },
   })
-  expect((await db.get('f')).error, 'why it failed stays').toMatchObject({ code: 'smtp_535' })
+  expect((await db.get('f')).error, 'the error stays').toMatchObject({ code: 'smtp_535' })
   expect(await find(db), 'not stuck any more').toEqual([])
   expect(await find(db, { statuses: ['discarded'] })).toEqual(['f', 'p', 'w'])
   expect(await actOnOne(db, 'f', byAnn())).toEqual({ kind: 'nothing-to-do', id: 'f', state: 'error' })
@@ -147,7 +147,7 @@ test('a discarded document ends in error with the operator’s name, and a retry
 
   expect(await actOn(db, { statuses: ['discarded'] })).toEqual(['f done', 'p done', 'r done', 'w done'])
   expect(docstateIn(await db.get('f'))).toEqual({ state: 'paid', entry: '3-x', done: ['m'] })
-  expect(docstateIn(await db.get('r')), 'its key is the same').toEqual({ state: 'paid', entry: _rev })
+  expect(docstateIn(await db.get('r')), 'the key stays the same').toEqual({ state: 'paid', entry: _rev })
   expect(await db.get('r')).not.toHaveProperty('error')
 })
 
@@ -164,7 +164,7 @@ test('undoing a discard restores the documents of this discard only', async () =
   await actOnOne(db, 'r', discard({ by: 'ann', now, among: ['ready'] }))
   const undo = undoDiscard({ by: 'eve', now: now + 1, of })
   expect(await actOn(db, { statuses }, undo)).toEqual(['f done', 'p done', 'r done', 'w done'])
-  expect(await find(db, { statuses }), 'what another has discarded').toEqual(['other'])
+  expect(await find(db, { statuses }), 'the document that Bob discarded').toEqual(['other'])
   expect(await actOnOne(db, 'f', undo)).toMatchObject({ kind: 'nothing-to-do' })
   for (const doc of await db.getMany([...before.keys()])) {
     const { _rev: _, docstate, ...fields } = doc

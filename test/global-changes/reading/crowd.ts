@@ -7,7 +7,7 @@ import { updatesOf, type EventDatabase } from './event-database.ts'
 import type { createFeed } from './rig.ts'
 
 const ROUNDS = 40
-/** In earlier rounds a reader may open before the feed is followed. */
+/** From this round on, the hub follows the feed. Readers of earlier rounds may open before that. */
 const FOLLOWED = 5
 const ids = updatesOf(150)
 
@@ -19,7 +19,7 @@ export async function readWhileWriting(db: EventDatabase, { feed, run, collect }
   await eventually(() => db.report(...ids))
   run()
   const written = new Map<string, number>()
-  const places: Seq[] = []
+  const seqs: Seq[] = []
   const readers: { from: number; reader: ReturnType<typeof collect> }[] = []
   for (let round = 0; round < ROUNDS; round++) {
     if (round === FOLLOWED) {
@@ -28,9 +28,9 @@ export async function readWhileWriting(db: EventDatabase, { feed, run, collect }
         expect(feed.counts().rows).toBeGreaterThan(0)
       })
     }
-    places.push(round === 0 ? SEQ_ZERO : (await db.info()).update_seq)
+    seqs.push(round === 0 ? SEQ_ZERO : (await db.info()).update_seq)
     const from = round % 3 === 0 ? round : Math.floor((round * (round % 7)) / 7)
-    const reader = collect({ since: from === round ? NOW : places[from]! })
+    const reader = collect({ since: from === round ? NOW : seqs[from]! })
     if (round % 3 === 0) await eventually(() => expect(reader.reading.isBehind).toBe(false)) // "now" is resolved
     readers.push({ from, reader })
     const some = ids.slice((round * 7) % 120).slice(0, 30)

@@ -59,7 +59,7 @@ test('a reader with a backlog waits for a server that is down', async () => {
 test.each([
   ['at once', false],
   ['later', true],
-])('readers start a database over that is deleted and created again %s', async (_, later) => {
+])('readers read a database from its start if it is deleted and created again %s', async (_, later) => {
   needs('database identity')
   const { db, proxy, run, collect } = await setUp()
   await db.report(...updatesOf(10))
@@ -79,7 +79,7 @@ test.each([
   )
 })
 
-test('readers also start a database over that is created again between two feed connections', async () => {
+test('readers read a database from its start if it is created again between two feed connections', async () => {
   needs('database identity')
   const { db, proxy, run, collect } = await setUp()
   run()

@@ -18,7 +18,7 @@ function gather(...updates: Update[]) {
 test('the later of two rows for a document replaces the earlier one, at its own position', () => {
   const gathered = gather(update('a', '1-x'), update('b', '1-x'), update('a', '2-x'))
   expect(gathered.size).toBe(2)
-  expect(namesOf(gathered.take(1)), 'or its place would be after the other').toEqual(['updated:b 1-x'])
+  expect(namesOf(gathered.take(1)), 'the row of a is now after the row of b').toEqual(['updated:b 1-x'])
   expect(namesOf(gathered.take(1))).toEqual(['updated:a 2-x'])
   expect(gathered.size).toBe(0)
 })

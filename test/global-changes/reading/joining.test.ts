@@ -97,7 +97,7 @@ test.each([
   expect(rows.map(({ id }) => id).sort()).toEqual([...updatesOf(5), 'updated:last'])
 })
 
-/** A cluster with uneven copies: the page of a reader lacks a row that the hub has already delivered. */
+/** A cluster with a lagging copy: the page of a reader lacks a row that the hub has already delivered. */
 async function meetUnevenCopies() {
   const clock = createManualClock()
   const rig = await setUp(clock)
@@ -122,7 +122,7 @@ async function meetUnevenCopies() {
   return { ...rig, clock, lackAll, reader }
 }
 
-test('a reader on a cluster gets the rows that its page lacked once the copies are even', async () => {
+test('a reader on a cluster gets the rows that its page lacked once the lagging copy has them', async () => {
   const { db, clock, feed, reader } = await meetUnevenCopies()
   await clock.advance(2000)
   await eventually(() => expect(reader.ids()).toEqual(['updated:a']))
@@ -130,10 +130,10 @@ test('a reader on a cluster gets the rows that its page lacked once the copies a
   const { pages } = feed.counts()
   await db.report('updated:b')
   await eventually(() => expect(reader.ids()).toEqual(['updated:a', 'updated:b']))
-  expect(feed.counts().pages, 'it is live').toBe(pages)
+  expect(feed.counts().pages, 'the reader requests no more pages').toBe(pages)
 })
 
-test('a reader on a cluster gets lacking rows with the next row and repeats its page until they appear', async () => {
+test('a reader on a cluster repeats its page until it has the missing rows, then gives the next row', async () => {
   const { db, clock, feed, lackAll, reader } = await meetUnevenCopies()
   const { pages } = feed.counts()
   lackAll()
@@ -145,7 +145,7 @@ test('a reader on a cluster gets lacking rows with the next row and repeats its 
   expect(feed.counts().pages).toBe(pages + 2)
 })
 
-test('a reader since now on a cluster repeats no page', async () => {
+test('a reader with since=now on a cluster repeats no page', async () => {
   const { db, feed, collect } = await meetUnevenCopies()
   const { pages } = feed.counts()
   const reader = collect({ since: NOW })
@@ -191,7 +191,7 @@ test('a slow reader buffers the last row of each database and starts over when t
   do taken.push(...(await slow.next(200, signal)))
   while (slow.isBehind)
   expect(taken.map(({ id }) => id).sort()).toEqual([...ids].sort())
-  expect(feed.counts().pages - pages, 'each page once').toBe(Math.ceil(1301 / 200))
+  expect(feed.counts().pages - pages, 'the reader requests each page once').toBe(Math.ceil(1301 / 200))
 })
 
 test('a reader of one row at a time has the right sequence after each row', async () => {

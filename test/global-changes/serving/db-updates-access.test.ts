@@ -85,7 +85,7 @@ describe('a user', () => {
     }
   })
 
-  it('waits as on an empty feed if only other databases have rows', async () => {
+  it('waits as on an empty feed while only databases of other accounts have rows', async () => {
     const name = uniqueName('anna')
     const user = await createUser(name)
     const { db, get, url } = await start({ existing: ['updated:orders'] })
@@ -105,7 +105,7 @@ describe('a user', () => {
     }
   })
 
-  it('has a limit that counts only own rows', async () => {
+  it('gets as many rows of the own account as the limit allows, without counting others', async () => {
     const name = uniqueName('anna')
     const user = await createUser(name)
     const others = Array.from({ length: 700 }, (_, i) => `updated:other/${i}`)
@@ -120,7 +120,7 @@ describe('a user', () => {
     expect(((await (await get('?limit=0', user)).json()) as Listed).results).toEqual([])
   })
 
-  it('continues past the rows of others: the last sequence is after them', async () => {
+  it('gets a last sequence that is after the rows of other accounts', async () => {
     const name = uniqueName('anna')
     const user = await createUser(name)
     const clock = createManualClock()
@@ -136,7 +136,7 @@ describe('a user', () => {
   })
 })
 
-test('accepts every client as an admin on a server that does so', async () => {
+test('accepts every client as an admin if CouchDB does so (admin party)', async () => {
   const party = { name: null, roles: ['_admin'] }
   const { get } = await start({ existing: ['updated:orders'], whoIs: () => Promise.resolve(party) })
   expect(rowsIn(await (await get('', {})).text())).toHaveLength(1)
@@ -146,7 +146,7 @@ describe('the ETag', () => {
   const etagOf = async (get: Awaited<ReturnType<typeof start>>['get'], query: string, headers = admin) =>
     (await get(query, headers)).headers.get('etag')
 
-  it('avoids the answer while it would be unchanged', async () => {
+  it('gives a 304 without a body while the answer is unchanged', async () => {
     const { db, get } = await start({ existing: ['updated:a', 'updated:b'] })
     const etag = (await etagOf(get, '?limit=5'))!
     for (const names of [etag, `"other", ${etag}`, `W/${etag}`]) {
@@ -164,16 +164,16 @@ describe('the ETag', () => {
   it('differs for each parameter that changes the answer, and for each user', async () => {
     const [name, other] = [uniqueName('anna'), uniqueName('bob')]
     const { get } = await start({ existing: [`updated:${name}/a`, `updated:${other}/a`, 'updated:c'] })
-    const place = ((await (await get('?limit=1')).json()) as Listed).last_seq
-    const queries = ['', '?limit=1', '?limit=2', `?since=${place}`, '?since=now', '?descending=true', '?limit=0']
-    const callers = [admin, await createUser(name), await createUser(other)]
+    const seq = ((await (await get('?limit=1')).json()) as Listed).last_seq
+    const queries = ['', '?limit=1', '?limit=2', `?since=${seq}`, '?since=now', '?descending=true', '?limit=0']
+    const clients = [admin, await createUser(name), await createUser(other)]
     const all = []
-    for (const caller of callers) for (const query of queries) all.push(await etagOf(get, query, caller))
-    expect(new Set(all).size).toBe(queries.length * callers.length)
+    for (const client of clients) for (const query of queries) all.push(await etagOf(get, query, client))
+    expect(new Set(all).size).toBe(queries.length * clients.length)
     expect(await etagOf(get, '?limit=2')).toBe(all[2])
   })
 
-  it('is absent on feeds that wait', async () => {
+  it('is absent on every feed except a normal one', async () => {
     const { get } = await start({ existing: ['updated:a'] })
     for (const feed of feeds.slice(1)) expect(await etagOf(get, `?feed=${feed}&timeout=10`)).toBeNull()
   })

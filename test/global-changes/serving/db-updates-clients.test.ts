@@ -14,7 +14,7 @@ const { username, password } = new URL(couchUrl())
 /** The address of the sidecar with the admin’s name and password, as clients of CouchDB take it. */
 const withAdmin = (url: string) => url.replace('//', `//${username}:${password}@`).replace('/_db_updates', '')
 
-test('nano reads _db_updates of the sidecar as it reads that of CouchDB', async () => {
+test('nano reads _db_updates of the sidecar in the same way as that of CouchDB', async () => {
   const { db, url } = await start({ existing: ['created:acme/orders', 'updated:acme/orders'] })
   const server = nano(withAdmin(url))
   const all = (await server.updates()) as unknown as Listed
@@ -33,7 +33,7 @@ test('nano reads _db_updates of the sidecar as it reads that of CouchDB', async 
 test('curl prints rows as they arrive', async () => {
   const run = promisify(execFile)
   const hasCurl = await run('curl', ['--version']).then(Boolean, () => false)
-  if (!hasCurl) skipFor('no curl here')
+  if (!hasCurl) skipFor('curl is not installed on this machine')
   const { db, url, feed } = await start({ existing: ['updated:old'] })
   const args = ['-sSN', '-u', decodeURIComponent(`${username}:${password}`)]
   const showing = run('curl', [...args, `${url}?feed=continuous&since=now&limit=2&heartbeat=50`])

@@ -173,7 +173,7 @@ test('a stop ends every open feed cleanly, and every later feed at once', async 
   }
 })
 
-test('a stop lets an answer that must be complete finish', async () => {
+test('a normal answer in progress is completed after a stop', async () => {
   const proxy = await startFaultyProxy()
   const { get, stop } = await start({ url: proxy.url, existing: updatesOf(501) })
   const held = hold('request')
@@ -188,7 +188,7 @@ test('a stop lets an answer that must be complete finish', async () => {
   expect(((await response.json()) as Listed).results).toHaveLength(501)
 })
 
-test('a client that disconnects leaves nothing behind, for any kind of wait', async () => {
+test('after a client disconnects, no reader and no request remain, for any kind of wait', async () => {
   const proxy = await startFaultyProxy()
   const { url, feed, port } = await start({ url: proxy.url, existing: updatesOf(3) })
   const waiting = await Promise.all(endless.map((feed) => openFeed(`${url}?feed=${feed}&since=now&heartbeat=60000`)))
@@ -205,7 +205,7 @@ test('a client that disconnects leaves nothing behind, for any kind of wait', as
   await eventually(() => expect([gone, feed.counts().readers]).toEqual([true, 0]))
 })
 
-thoroughTest('a client that disconnects with unread rows leaves nothing behind', async () => {
+thoroughTest('after a client with unread rows disconnects, no reader remains', async () => {
   const { db, feed, port } = await start()
   const client = connect(port, '127.0.0.1')
   onTestFinished(() => void client.destroy())
@@ -246,7 +246,7 @@ test('a slow client gets the last row of each database, without duplicates', asy
   expect(rows.length).toBeLessThan(6 * 600)
 })
 
-test('an answer that must be complete is cut off if it cannot be', async () => {
+test('a normal answer is cut off if CouchDB breaks off before the last row', async () => {
   const proxy = await startFaultyProxy()
   const { get } = await start({ url: proxy.url, existing: updatesOf(500) })
   proxy.next(cutAfterBytes(20_000), ({ query }) => query.has('descending'))
@@ -255,7 +255,7 @@ test('an answer that must be complete is cut off if it cannot be', async () => {
   await expect(response.text()).rejects.toThrow()
 })
 
-test('an unreachable server is an error for new clients, and open feeds wait for it', async () => {
+test('while the server is unreachable, new clients get an error, and open feeds wait', async () => {
   const proxy = await startFaultyProxy()
   const { db, url, get } = await start({ url: proxy.url })
   const reader = await openFeed(`${url}?feed=continuous&since=now&heartbeat=20`)

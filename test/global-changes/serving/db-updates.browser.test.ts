@@ -20,7 +20,7 @@ test('a browser’s EventSource loses no row when it reconnects, also before its
       source.onopen = () => opened++
       source.onmessage = ({ data, lastEventId }) => {
         const { type, db_name, seq } = JSON.parse(data)
-        seen.push(type + ':' + db_name + (lastEventId === JSON.stringify(seq) ? '' : ' at another place'))
+        seen.push(type + ':' + db_name + (lastEventId === JSON.stringify(seq) ? '' : ' with another event id'))
       }
       other = new EventSource('/_db_updates?feed=eventsource&since=now&heartbeat=50')
       other.addEventListener('heartbeat', () => beats++)

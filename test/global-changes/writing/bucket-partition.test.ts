@@ -21,7 +21,7 @@ function startWorker(control: Awaited<ReturnType<typeof freshDb>>, self: string,
   return { registry, partition, leave: () => leaving.abort(), members: () => idsIn(registry, role) }
 }
 
-test('each bucket belongs to exactly one writing worker, and a leaving worker’s buckets to the others', async () => {
+test('each bucket belongs to exactly one writing worker, and others take a leaving worker’s buckets', async () => {
   const control = await freshDb('control')
   const [one, other] = [startWorker(control, 'one'), startWorker(control, 'other')]
   startWorker(control, 'idle', { writes: false })

@@ -9,7 +9,7 @@ test('an event in a window counts as lag until it is written', async () => {
   const { changes, swept, seen } = startGlobalChanges()
   await swept()
   const db = await freshDb('orders')
-  await seen(db.name, ['created']) // from now on a feed reports it at once, on any server
+  await seen(db.name, ['created']) // then a feed reports its changes at once, on any server
   const slow = { ...settings, max_event_delay: 60_000 }
   changes.change(slow)
   await eventually(async () => {
@@ -19,7 +19,7 @@ test('an event in a window counts as lag until it is written', async () => {
   await eventually(() => expect(changes.counts().lagMs, 'longer than a write takes').toBeGreaterThan(1000))
   changes.change({ ...slow, max_event_delay: 0, max_write_delay: 60_000 })
   await eventually(() => expect(changes.counts()).toMatchObject({ pendingEvents: 0 }))
-  expect(changes.counts().pendingWrites, 'from one window to the next').toBeGreaterThan(0)
+  expect(changes.counts().pendingWrites, 'events that moved to the second window').toBeGreaterThan(0)
   changes.change(settings)
   await eventually(() => expect(changes.counts()).toMatchObject({ pendingEvents: 0, pendingWrites: 0, lagMs: 0 }))
 })
@@ -43,7 +43,7 @@ test('a failed write counts as lag from its first attempt', async () => {
   await eventually(() => expect(changes.counts().lagMs).toBe(0))
 })
 
-test('the sweep age is that of the last complete sweep, and is absent while the feature is off', async () => {
+test('the sweep age counts from the last complete sweep, and is absent while the feature is off', async () => {
   const proxy = await startFaultyProxy()
   const { changes, swept } = startGlobalChanges({
     ...{ url: couchUrl(), by: proxy.url, settings: { ...settings, sweep_interval: 100 } },
@@ -60,7 +60,8 @@ test('the sweep age is that of the last complete sweep, and is absent while the 
   const began = performance.now() - age()
   expect(age()).toBeGreaterThan(young)
   proxy.plan(() => undefined)
-  await eventually(() => expect(performance.now() - age()).toBeGreaterThan(began + 1)) // it may take longer than that
+  // Compares start times: the next sweep may take longer than the age of the last one.
+  await eventually(() => expect(performance.now() - age()).toBeGreaterThan(began + 1))
   changes.change({ ...settings, update_db: false })
   expect(changes.counts()).toMatchObject({ on: false, sweptMsAgo: 0 })
 })

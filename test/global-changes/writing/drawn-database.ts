@@ -1,4 +1,4 @@
-/** A database with random changes, and the check of its events in the end. */
+/** A database that a test changes at random, and the final check of its events. */
 import type { Database } from '../../../sidecar/couch/database.ts'
 import type { DatabaseEvent } from '../../../sidecar/global-changes/event-documents.ts'
 import { updateFrom } from '../../../sidecar/global-changes/reading/update.ts'
@@ -51,7 +51,7 @@ export class DrawnDatabase {
 
   async create(): Promise<void> {
     this.#life = (await createAgain(this.#db)).instance_start_time
-    // Two lives within one second look alike: no sweep can find out whether the first has its events.
+    // Two lives within one second have the same start time: no sweep can detect that the first lacks its events.
     if (this.#life === this.#lifeBefore) this.#deletedAfter = undefined
   }
 
@@ -63,15 +63,15 @@ export class DrawnDatabase {
 
   async delete(): Promise<void> {
     const { created, updated, deleted } = await this.#rows()
-    const isToldToBeThere = Math.max(created?.place ?? -1, updated?.place ?? -1) > (deleted?.place ?? -1)
-    if (isToldToBeThere) this.#deletedAfter = deleted?.times ?? 0
+    const isReportedToExist = Math.max(created?.place ?? -1, updated?.place ?? -1) > (deleted?.place ?? -1)
+    if (isReportedToExist) this.#deletedAfter = deleted?.times ?? 0
     await eventually(() => this.#db.drop())
     this.#wasDeleted = true
     this.#updatedAfter = undefined
     ;[this.#lifeBefore, this.#life] = [this.#life, undefined]
   }
 
-  /** The errors in these rows, once all is at rest. */
+  /** The errors in these rows, after all events are written. */
   faults(rows: Rows): string[] {
     const { created, updated, deleted } = rows.get(this.name) ?? {}
     const faults = {
@@ -83,7 +83,7 @@ export class DrawnDatabase {
         this.#deletedAfter !== undefined && !(deleted && deleted.times > this.#deletedAfter),
       'exists, with a created event before the deleted event':
         this.isThere && created && deleted && created.place < deleted.place,
-      'is gone, with a later event than deleted':
+      'does not exist, with an event later than deleted':
         !this.isThere && Math.max(created?.place ?? -1, updated?.place ?? -1) > (deleted?.place ?? -1),
     }
     return Object.entries(faults).flatMap(([fault, isSo]) => (isSo ? [`${this.name} ${fault}`] : []))

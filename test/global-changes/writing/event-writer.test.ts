@@ -78,7 +78,7 @@ test('a write with a lost answer is repeated once', async () => {
   expect(await generationOf(db, 'updated:a')).toBe(2)
 })
 
-test('several writers of the same events make no conflict and lose none', async () => {
+test('several writers of the same events cause no conflict and lose no event', async () => {
   const db = await freshDb('global-changes')
   const writers = [start(db), start(db), start(db)]
   const ids = Array.from({ length: 20 }, (_, i) => `updated:db${i}`)

@@ -1,4 +1,4 @@
-/** The known states are forgotten while an event is on its way: the ledger database was created or restored. */
+/** The ledger forgets all known states while an event is planned: its database was created again or restored. */
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../sidecar/core/clock.ts'
 import { eventId } from '../../../sidecar/global-changes/event-documents.ts'
@@ -8,7 +8,7 @@ import { Ledger } from '../../../sidecar/global-changes/writing/ledger.ts'
 import { createTestCouch, freshDb } from '../../support/couchdb.ts'
 import { pass, startFaultyProxy } from '../../support/faulty-proxy.ts'
 
-test('an event with a failed note is not written but planned again', async () => {
+test('an event whose note fails is not written, and can be planned again', async () => {
   const [events, orders, proxy] = [await freshDb('global-changes'), await freshDb('orders'), await startFaultyProxy()]
   const { signal } = new AbortController()
   const ledger = new Ledger(events)

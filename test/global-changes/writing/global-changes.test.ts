@@ -43,7 +43,7 @@ test('changes without a running sidecar get their events after its start', async
   await again.seen(goes.name, ['created', 'deleted'])
 })
 
-test('many updates at once become one event document', async () => {
+test('many simultaneous updates become one event document', async () => {
   const { swept, seen, written } = startGlobalChanges({ settings: { ...settings, max_event_delay: 300 } })
   const db = await freshDb('orders')
   await swept()
@@ -62,7 +62,7 @@ test('the event database has no events of its own', async () => {
   expect(await written(name)).toEqual([])
 })
 
-test('a database with slashes and signs in its name gets its events', async () => {
+test('a database with slashes and special characters in its name gets its events', async () => {
   needs('slash in database names')
   const { couch, swept, seen } = startGlobalChanges()
   await swept()
@@ -97,7 +97,7 @@ test('a database deleted and created again without a running sidecar gets its ev
   await first.seen(db.name, ['created', 'updated'])
   const noted = async () =>
     JSON.stringify(await first.events.find(`_local/couchdb-sidecar:databases:${bucketOf(db.name)}`))
-  await eventually(async () => expect(await noted()).toContain(db.name)) // or its deletion is unknown
+  await eventually(async () => expect(await noted()).toContain(db.name)) // else no sweep finds the deletion
   await first.stop()
   await makeAgain(db)
   const again = startGlobalChanges({ name: first.name })

@@ -1,7 +1,7 @@
 /**
  * Random histories: databases are created, written, deleted and created again, while the sidecar is stopped, killed and
- * cut off, and the server is killed. When all is at rest, the events are true. HISTORY_SEED repeats a run, as far as
- * the timing of other processes allows.
+ * cut off, and the server is killed. Afterwards the events must match the databases. HISTORY_SEED repeats a run, as far
+ * as the timing of other processes allows.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -104,7 +104,7 @@ function createHistory(seed: number, databases: readonly DrawnDatabase[], sideca
 }
 
 test.each(cases)(
-  'the events are true after any history (seed $seed, with the feed of the server: $mayHaveFeed)',
+  'the events are correct after any history (seed $seed, with the feed of the server: $mayHaveFeed)',
   async ({ seed, mayHaveFeed }) => {
     needs('private server')
     const couch = createTestCouch({ url: server!.url })

@@ -19,7 +19,7 @@ const nothing: Known = undefined
 const some = unsure(undefined)
 
 test.each([
-  ['is missing and was never known', nothing, nothing, []],
+  ['does not exist and is not in the ledger', nothing, nothing, []],
   ['is new and empty', nothing, at('1', 0), ['created']],
   ['is new and has changes', nothing, at('1', 3), ['created', 'updated']],
   ['is unchanged', at('1', 3), at('1', 3), []],
@@ -33,9 +33,14 @@ test.each([
   ['was created again', at('1', 3), at('2', 0), ['deleted', 'created']],
   ['was created again with fewer changes', at('1', 3), at('2', 1), ['deleted', 'created', 'updated']],
   ['was deleted', at('1', 3), nothing, ['deleted']],
-  ['may have its events written', unsure(at('1', 3)), at('1', 3), ['created', 'updated']],
-  ['may have its events written and was deleted', unsure(at('1', 3)), nothing, ['deleted']],
-  ['may have its events written and was created again', unsure(at('1', 3)), at('2', 0), ['deleted', 'created']],
+  ['has events that may be written already', unsure(at('1', 3)), at('1', 3), ['created', 'updated']],
+  ['has events that may be written already and was deleted', unsure(at('1', 3)), nothing, ['deleted']],
+  [
+    'has events that may be written already and was created again',
+    unsure(at('1', 3)),
+    at('2', 0),
+    ['deleted', 'created'],
+  ],
   ['has an event from an unknown life', some, at('1', 0), ['created']],
   ['has an event from an unknown life and was deleted', some, nothing, ['deleted']],
   ['has an event from an ended life', GONE, at('1', 0), ['deleted', 'created']],
@@ -49,7 +54,7 @@ const reported = (...events: DatabaseEvent[]) => new Set(events)
 test.each([
   ['created', nothing, at('1', 1), reported('created'), [['created']]],
   ['updated, without a created event', nothing, at('1', 1), reported('updated'), [['created', 'updated']]],
-  ['updated, for a database in no list', nothing, at('0', 1), reported('updated'), [['updated']]],
+  ['updated, for a database that _all_dbs does not list', nothing, at('0', 1), reported('updated'), [['updated']]],
   ['created, for a deleted database', nothing, nothing, reported('created'), [['created']]],
   ['updated', at('1', 1), at('1', 2), reported('updated'), [['updated']]],
   [
@@ -122,7 +127,7 @@ test.each([
   ['a created event of a deleted database', nothing, nothing, reported('created', 'deleted'), GONE],
   ['an updated event of a deleted database', nothing, nothing, reported('updated'), GONE],
   ['a deleted event of a deleted database', nothing, nothing, reported('deleted'), undefined],
-  ['an updated event of a database in no list', nothing, at('1', 3), reported('updated'), undefined],
+  ['an updated event of a database that _all_dbs does not list', nothing, at('1', 3), reported('updated'), undefined],
   ['an updated event of a known database', at('1', 3), at('1', 4), reported('updated'), undefined],
   [
     'a deleted and a created event of a known database',
@@ -165,7 +170,7 @@ test('after any feed rows a sweep completes the events, and the next sweep finds
   }
 })
 
-test('after any feed rows the last event is true', () => {
+test('after any feed rows the last event matches the database', () => {
   for (const { known, now, events } of cases) {
     const { written } = write(known, now, events)
     if (written.length === 0) continue
@@ -173,7 +178,7 @@ test('after any feed rows the last event is true', () => {
   }
 })
 
-test('an unchanged life gets a deleted event only with a created row', () => {
+test('a database in the same life gets a deleted event only if the feed has a created row', () => {
   for (const { known, now, events } of cases) {
     if (!now || known?.life !== now.life || events.includes('created')) continue
     expect(write(known, now, events).written, JSON.stringify({ known, now, events })).not.toContain('deleted')

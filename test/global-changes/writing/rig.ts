@@ -49,7 +49,7 @@ export function startGlobalChanges({ url = couchUrl(), by = url, ...options }: R
     stopping.abort()
     await running
   }
-  /** As if the process ended now: none of its later requests arrive. */
+  /** Stops it like a killed process: none of its later requests reach the server. */
   const kill = async (proxy: FaultyProxy) => {
     await proxy.down()
     await stop()
@@ -72,7 +72,7 @@ export function startGlobalChanges({ url = couchUrl(), by = url, ...options }: R
     eventually(async () => expect(await kinds(database)).toEqual(wanted))
   return {
     ...{ couch, name, events, changes, stop, kill, written, kinds, seen },
-    /** The first sweep is over. */
+    /** Resolves when the first sweep is complete. */
     swept: () => eventually(async () => expect(await kinds('_users')).toContain('created')),
   }
 }

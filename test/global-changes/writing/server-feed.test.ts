@@ -36,7 +36,7 @@ test('the sidecar follows the server’s feed and no feed of single databases', 
   await seen(db.name, ['created', 'updated'])
   await couch.request({ method: 'DELETE', db: db.name })
   await seen(db.name, ['created', 'updated', 'deleted'])
-  await seen('_dbs', ['updated']) // this database is in no list
+  await seen('_dbs', ['updated']) // _all_dbs does not list this database
   expect(proxy.requests.filter(({ path }) => path.endsWith('/_changes'))).toEqual([])
 })
 
@@ -56,7 +56,7 @@ test.each([
   }
 })
 
-test('without the feed’s database other sources deliver events, and the feed is followed once it exists', async () => {
+test('without _global_changes, events come from other sources, and the feed is followed once it exists', async () => {
   const { couch, proxy, seen } = await start({ hasFeed: false })
   const [before, after] = [couch.db(uniqueName('before')), couch.db(uniqueName('after'))]
   await before.create()

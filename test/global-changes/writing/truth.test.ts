@@ -1,4 +1,4 @@
-/** For any content and timing of the feed, the events of a database are true in the end. */
+/** In the end the events of a database match its state, for any content and timing of the feed. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Database } from '../../../sidecar/couch/database.ts'
@@ -62,7 +62,7 @@ test('a database created again without a sidecar gets all events, though the fee
   const { proxy, report, followed } = await startFeedByHand()
   const again = startGlobalChanges({ name: first.name, partition: only(db.name), by: proxy.url, settings: often })
   await followed()
-  report('created', db.name) // while the first sweep leaves its findings to the feed
+  report('created', db.name) // during the first sweep, which leaves recent changes to the feed
   await eventually(async () => expect(await again.written(db.name)).toEqual(['created 2', 'deleted 1']))
 })
 
@@ -107,13 +107,14 @@ test('a late deletion of an earlier life is not written for the existing databas
   })
 })
 
-test('a database created while a sweep waits for the list, and unreadable later, gets its event', async () => {
+test('a database that is created while a sweep waits for the list, and unreadable later, gets its event', async () => {
   const { proxy, plan, report, followed } = await startFeedByHand()
   const name = uniqueName('orders')
   const { changes, couch, seen, kinds } = startGlobalChanges({ partition: only(name), by: proxy.url })
   onTestFinished(() => deleteDb(name))
   await followed()
-  await eventually(() => expect(proxy.requests.filter(isList).length).toBeGreaterThan(1)) // the feed lists once more
+  // Waits for the sweep that the start of the feed causes.
+  await eventually(() => expect(proxy.requests.filter(isList).length).toBeGreaterThan(1))
   const list = createHold()
   proxy.next(list.answers, isList)
   changes.change(often)
@@ -132,7 +133,8 @@ test('a database created and deleted during a sweep keeps its deleted event', as
   const name = uniqueName('orders')
   const { changes, couch, seen, written } = startGlobalChanges({ partition: only(name), by: proxy.url })
   await followed()
-  await eventually(() => expect(proxy.requests.filter(isList).length).toBeGreaterThan(1)) // the feed lists once more
+  // Waits for the sweep that the start of the feed causes.
+  await eventually(() => expect(proxy.requests.filter(isList).length).toBeGreaterThan(1))
   await couch.db(name).create()
   const reading = createHold()
   proxy.next(reading.answers, (request) => isInfo(request) && request.body.includes(name))
@@ -163,25 +165,22 @@ test('a created event is not written before its note', async () => {
 test.each([
   { what: 'deleted', happens: (db: Database) => deleteDb(db.name), wanted: ['created 1', 'deleted 1'] },
   { what: 'created again', happens: makeAgain, wanted: ['created 2', 'deleted 1'] },
-])(
-  'a database $what after a kill of the sidecar that wrote its created event gets the right events',
-  async ({ happens, wanted }) => {
-    needs('database identity')
-    const { proxy, report, followed } = await startFeedByHand()
-    const db = createTestCouch().db(uniqueName('orders'))
-    const first = startGlobalChanges({ partition: only(db.name), by: proxy.url })
-    onTestFinished(() => deleteDb(db.name))
-    await followed()
-    await db.create()
-    report('created', db.name)
-    await first.seen(db.name, ['created'])
-    await first.kill(proxy)
-    await happens(db)
-    const { proxy: by } = await startFeedByHand() // has no row of this
-    const again = startGlobalChanges({ name: first.name, partition: only(db.name), by: by.url })
-    await eventually(async () => expect(await again.written(db.name)).toEqual(wanted))
-  },
-)
+])('a database that is $what after the sidecar was killed gets the right events', async ({ happens, wanted }) => {
+  needs('database identity')
+  const { proxy, report, followed } = await startFeedByHand()
+  const db = createTestCouch().db(uniqueName('orders'))
+  const first = startGlobalChanges({ partition: only(db.name), by: proxy.url })
+  onTestFinished(() => deleteDb(db.name))
+  await followed()
+  await db.create()
+  report('created', db.name)
+  await first.seen(db.name, ['created'])
+  await first.kill(proxy)
+  await happens(db)
+  const { proxy: by } = await startFeedByHand() // this feed has no row for the change
+  const again = startGlobalChanges({ name: first.name, partition: only(db.name), by: by.url })
+  await eventually(async () => expect(await again.written(db.name)).toEqual(wanted))
+})
 
 test.each([
   { how: 'deleted before the read', isGone: true, again: (db: Database) => nextSecond().then(() => createAgain(db)) },
@@ -200,7 +199,7 @@ test.each([
   await first.seen(db.name, ['created'])
   await first.kill(proxy)
   await again(db)
-  const { proxy: by } = await startFeedByHand() // has no row of this
+  const { proxy: by } = await startFeedByHand() // this feed has no row for the change
   const second = startGlobalChanges({ name: first.name, partition: only(db.name), by: by.url })
   await eventually(async () => expect(await second.written(db.name)).toEqual(['created 2', 'deleted 1']))
 })
