@@ -10,14 +10,14 @@ import { eventsToWrite, isSure, knownAfter, noteBefore } from './lookout.ts'
 type Readings = ReadonlyMap<string, Reading | undefined>
 type Events = ReadonlyMap<string, ReadonlySet<DatabaseEvent>>
 
-/** Minimum time between two reads that serve updates only. */
-const SELDOM_MS = 1000
+/** In each period, updates are read for this many databases and those of one more write. */
+const [READS, PERIOD_MS] = [100, 1000]
 
 /**
  * Decides which events are written, and records what they cover. A database's position must be read before its event is
- * written. Otherwise a change between the two is never reported. A read costs as much as the write. So databases that
- * are created or deleted are always read, the others once a second. After a write without a read, a sweep writes the
- * event once more.
+ * written. Otherwise a change between the two is never reported. In a flood of updates, a read costs as much as the
+ * write. So databases that are created or deleted are always read, the others at most about a hundred a second. After a
+ * write without a read, a sweep writes the event once more, and its readers read the database for nothing.
  */
 export class Coverage {
   readonly #couch: Couch
@@ -27,7 +27,9 @@ export class Coverage {
   readonly #expected = new Map<string, Reading>()
   /** Databases whose event was written without a read. */
   readonly #vague = new Set<string>()
-  #readAt = -Infinity
+  #periodAt = -Infinity
+  /** Databases whose updates were read in this period. */
+  #reads = 0
 
   constructor(couch: Couch, ledger: Ledger, clock: Clock) {
     this.#couch = couch
@@ -69,9 +71,18 @@ export class Coverage {
     return { steps, onWritten: () => this.#written(written, readings) }
   }
 
+  #mayRead(): boolean {
+    const now = this.#clock.ticks()
+    if (now - this.#periodAt >= PERIOD_MS) {
+      this.#periodAt = now
+      this.#reads = 0
+    }
+    return this.#reads < READS
+  }
+
   async #read(reported: Events, signal: AbortSignal): Promise<Readings> {
     const readings = new Map<string, Reading | undefined>()
-    const isTime = this.#clock.ticks() - this.#readAt >= SELDOM_MS
+    const mayRead = this.#mayRead()
     const names: string[] = []
     for (const [name, events] of reported) {
       const known = this.#ledger.get(name)
@@ -79,10 +90,10 @@ export class Coverage {
       this.#expected.delete(name)
       if (events.has('created') || events.has('deleted') || !isSure(known)) names.push(name)
       else if (expected?.life === known.life) readings.set(name, expected)
-      else if (isTime) names.push(name)
+      else if (mayRead) names.push(name)
     }
     if (names.length === 0) return readings
-    this.#readAt = this.#clock.ticks()
+    this.#reads += names.length
     for (const name of names) readings.set(name, undefined)
     for await (const found of readDatabases(this.#couch, names, signal)) {
       for (const [name, reading] of found) readings.set(name, reading)

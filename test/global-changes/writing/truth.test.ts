@@ -89,6 +89,22 @@ test('an update of a deleted database follows its deletion, and the deletion is 
   await eventually(async () => expect(await written(db.name)).toEqual(['created 1', 'updated 1', 'deleted 2']))
 })
 
+test('a sweep repeats no event of changes that follow each other closely', async () => {
+  const { proxy, report, followed } = await startFeedByHand()
+  const db = await freshDb('orders')
+  const { changes, seen, written } = startGlobalChanges({ partition: only(db.name), by: proxy.url })
+  await followed()
+  await seen(db.name, ['created'])
+  for (let count = 1; count <= 3; count++) {
+    await db.put({ _id: `${count}` })
+    report('updated', db.name)
+    await eventually(async () => expect(await written(db.name)).toContain(`updated ${count}`))
+  }
+  changes.change(often)
+  await sweepsPass(proxy)
+  expect(await written(db.name)).toEqual(['created 1', 'updated 3'])
+})
+
 test('a late deletion of an earlier life is not written for the existing database', async () => {
   const { proxy, report, followed } = await startFeedByHand()
   const db = await freshDb('orders')
