@@ -28,6 +28,8 @@ export interface BuilderOptions {
   readonly kinds: () => Kinds
   /** Whether this worker builds the indexes of the database. */
   readonly isBuiltHere: (database: string) => boolean
+  /** How long a changed database waits for its check, milliseconds: changes in this time cause one check. */
+  readonly gatherMs: () => number
   /** Number of workers that divide the channels. */
   readonly workers: () => number
   readonly settings: () => KenSettings
@@ -65,10 +67,11 @@ export class Builder {
 
   /** Queues a database that has changed. */
   add(database: string): void {
-    const { book, clock, isBuiltHere } = this.#options
+    const { book, clock, gatherMs, isBuiltHere } = this.#options
     if (!isBuiltHere(database)) return this.remove(database)
     book.touch(database, clock.now())
-    this.queue.add(database)
+    if (gatherMs() > 0) this.queue.addAt(database, clock.ticks() + gatherMs())
+    else this.queue.add(database)
     this.#wake()
   }
 

@@ -83,6 +83,8 @@ export interface Indexes {
 
 /** Time between two periodic runs: with events, and without. */
 const [SWEEP_MS, SWEEP_ALONE_MS] = [60_000, 5000]
+/** How long changes are gathered before a check, if the server builds the same indexes at once. */
+const GATHER_MS = 1000
 /** Maximum wait for the other workers: until they are known, this worker would take all databases. */
 const WHO_IS_THERE_MS = 3000
 
@@ -104,6 +106,7 @@ export function createIndexes(options: IndexesOptions): Indexes {
   const builder = new Builder({
     ...{ book, builds, pace, designDocs, isBuiltHere, clock, random, log },
     ...{ kinds: () => kinds, workers: () => partition.workers(), settings: () => settings },
+    gatherMs: () => (serversKen === 'on' ? GATHER_MS : 0),
   })
   const add = (database: string) => builder.add(database)
   const remove = (database: string) => builder.remove(database)

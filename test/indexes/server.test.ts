@@ -25,6 +25,30 @@ test('a server’s own index builder is detected, and indexes that stay stale fo
   await eventually(() => expect(indexes.counts().serversKen).toBe('off'))
 })
 
+test('where the server builds indexes itself, changes within a second cause one check', async () => {
+  needs('private server')
+  const server = await startPrivateCouch()
+  onTestFinished(() => server.stop())
+  const proxy = await startFaultyProxy(server.url)
+  const partition = onlyBeginningWith('often')
+  const clock = fastClock(1 / 5) // a second is five, also for a busy machine
+  const { couch, report, fresh, indexes } = startIndexes({ url: server.url, by: proxy.url, partition, clock })
+  await eventually(() => expect(indexes.counts().serversKen).toBe('on'))
+  const db = await fill(couch, 0, { one: map }, 'often')
+  report(db.name, 'created')
+  await eventually(() => expect(fresh(db.name)).toEqual([true]))
+  const checks = () => proxy.requests.filter(({ path }) => path === `/${db.name}/_all_docs`).length
+  const before = checks()
+  for (let round = 0; round < 5; round++) {
+    await write(couch, db.name, 1)
+    report(db.name)
+  }
+  expect([checks(), indexes.counts().resubmitted]).toEqual([before, 1])
+  await eventually(() => expect(fresh(db.name)).toEqual([true]))
+  expect(checks()).toBe(before + 1)
+  expect(await pendingIn(couch, db.name, 'one')).toBe(0)
+})
+
 test('an index is built after a change of its database, on any server', async () => {
   const { report, fresh } = startIndexes({ partition: onlyBeginningWith('any') })
   const db = await freshDb('any')
