@@ -15,6 +15,8 @@ export interface Product {
   readonly url: string
   /** Bytes in use in its heap and its buffers, after a collection. */
   readonly live: () => Promise<number>
+  /** Number of handlers that have begun. */
+  readonly begun: () => number
   readonly stop: () => Promise<void>
 }
 
@@ -27,7 +29,7 @@ export async function startProduct(url: string, name: string, delayMs: number, d
   await writeFile(
     handlers,
     `export default { machines: {}, register(control) {
-      control.unsafe('order', 'paid', async (doc) => { ${wait}; return { ...doc, state: 'invoiced', handled_at: Date.now() } })
+      control.unsafe('order', 'paid', async (doc) => { process.send('begun'); ${wait}; return { ...doc, state: 'invoiced', handled_at: Date.now() } })
     } }`,
   )
   const env = {
@@ -40,14 +42,21 @@ export async function startProduct(url: string, name: string, delayMs: number, d
   // Without pipes: a full pipe would block the process.
   const child = fork(main, ['start'], { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'], execArgv })
   const { username, password } = new URL(url)
+  let begun = 0
+  let receiveBytes = (_bytes: number) => {}
+  child.on('message', (message) => {
+    if (message === 'begun') begun += 1
+    else receiveBytes(Number(message))
+  })
   return {
     child,
     url: `http://${username}:${password}@127.0.0.1:${port}`,
-    async live() {
-      const received = once(child, 'message')
+    live() {
+      const bytes = new Promise<number>((resolve) => (receiveBytes = resolve))
       child.send('live')
-      return Number((await received)[0])
+      return bytes
     },
+    begun: () => begun,
     async stop() {
       const exited = once(child, 'exit')
       child.kill('SIGTERM')

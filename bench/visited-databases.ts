@@ -20,9 +20,11 @@ const DATABASES = Number(process.env.BENCH_DATABASES ?? 2000)
 /** Every database is listed once in each minute. */
 const IDLE_SECONDS = 60
 const PATIENCE_MS = 300_000
-/** The pause after a start and after a write to all databases, so that the work they cause is done. */
+/** The pause after a start and after a write to all databases: the work that they cause is done then. */
 const REST_MS = 60_000
 const [STEADY_WRITES, STEADY_PAUSE_MS] = [300, 50]
+/** From the start of the last handler until its outcome is saved. */
+const SAVED_MS = 5000
 
 interface Run {
   readonly couch: Couch
@@ -134,32 +136,25 @@ async function withoutIndexes(all: Run, none: number): Promise<Line[]> {
 }
 
 async function measure(all: Run, none: number, how: 'visited' | 'followed', called: string = how): Promise<Line[]> {
-  const { couch, url, serverPid, run, names } = all
+  const { url, run, names } = all
+  const { length } = names
   const began = performance.now()
   const product = await startProduct(url, run, 0, how === 'visited' ? `${run}-*` : names.join())
   try {
-    await untilReady(product, names.length, how)
+    await untilReady(product, length, how)
     const startSeconds = (performance.now() - began) / 1000
     await sleep(REST_MS)
-    const pid = product.child.pid!
     const live = await product.live()
-    const usages = async () => [await usageOf(pid), await usageIfOurs(serverPid)] as const
-    const [before, usage] = [await statsOf(couch), await usages()]
+    const before = await costsOf(all, product)
     await sleep(IDLE_SECONDS * 1000)
-    const idle = difference(await statsOf(couch), before)
-    const sockets = await socketsOf(pid)
-    const atRest = await usages()
-    failed = 0
-    const each = await burst(all, `${called}-burst`)
-    const [after, failures] = [await usages(), failed]
-    await sleep(REST_MS)
-    const drawn = some(names)
-    const steady = await steadily(couch, drawn, `${called}-steady`)
-    const { length } = names
-    const cpu = (now: typeof usage, then: typeof usage, over: number) =>
-      now.map(({ cpuSeconds }, i) => ((cpuSeconds - then[i]!.cpuSeconds) / over).toFixed(over === IDLE_SECONDS ? 3 : 1))
-    const [idleOurs, idleServers] = cpu(atRest, usage, IDLE_SECONDS)
-    const [ours, servers] = cpu(after, atRest, length / 1000)
+    const atRest = await costsOf(all, product)
+    const idle = between(before, atRest)
+    const sockets = await socketsOf(product.child.pid!)
+    const burst = await measureBurst(all, product, `${called}-burst`, atRest)
+    const followed = (what: keyof Costs) => burst.settled[what] - (idle[what] / idle.seconds) * burst.settled.seconds
+    const ms = (seconds: number) => `${((seconds / length) * 1000).toFixed(1)} ms`
+    const cores = (seconds: number) => (seconds / idle.seconds).toFixed(3)
+    const steady = await steadily(all, product, `${called}-steady`)
     return [
       {
         what: `${length} databases ${called}: until all are at rest after a start`,
@@ -169,23 +164,29 @@ async function measure(all: Run, none: number, how: 'visited' | 'followed', call
         what: `${called}, idle, for ${IDLE_SECONDS} s`,
         figure:
           `${sockets} connections open; ${idle.requests} requests, ${idle.writes} documents written; ` +
-          `${idleOurs} of a core, ${idleServers} of the server’s; ` +
+          `${cores(idle.cpuSeconds)} of a core, ${cores(idle.serverCpuSeconds)} of the server’s; ` +
           `${((live - none) / length / 1024).toFixed(1)} KB live for each database`,
       },
       {
         what: `${called}: a write in each of ${length}, at once: until its handler begins`,
-        figure: delaysFigure(each.delays, length),
+        figure: delaysFigure(burst.delays, length),
       },
       {
-        what: `${called}: all of these, until the last is handled`,
+        what: `${called}: all of these, until the last handler begins`,
         figure:
-          `${each.seconds.toFixed(1)} s; for each ${each.requests.toFixed(1)} requests, ` +
-          `${ours} ms of processor and ${servers} of the server’s, with the write` +
-          (failures > 0 ? `; ${failures} requests were answered with a failure` : ''),
+          `${burst.begun.seconds.toFixed(1)} s; for each ${ms(burst.begun.cpuSeconds)} of processor and ` +
+          `${ms(burst.begun.serverCpuSeconds)} of the server’s, with the write` +
+          (burst.failures > 0 ? `; ${burst.failures} requests were answered with a failure` : ''),
+      },
+      {
+        what: `${called}: all of these, with what follows in ${REST_MS / 1000} s (outcomes, checkpoints, events, indexes)`,
+        figure:
+          `for each ${(followed('requests') / length - 1).toFixed(1)} requests, ${ms(followed('cpuSeconds'))} of ` +
+          `processor and ${ms(followed('serverCpuSeconds'))} of the server’s, without the cost of idle databases`,
       },
       {
         what: `${called}: ${1000 / STEADY_PAUSE_MS} writes a second: until the handler begins`,
-        figure: delaysFigure(steady, drawn.length),
+        figure: delaysFigure(steady.delays, steady.count),
       },
     ]
   } finally {
@@ -193,33 +194,70 @@ async function measure(all: Run, none: number, how: 'visited' | 'followed', call
   }
 }
 
+/** Sums since the start of each process. */
+interface Costs {
+  /** Time of the measurement. */
+  readonly seconds: number
+  readonly cpuSeconds: number
+  readonly serverCpuSeconds: number
+  readonly requests: number
+  readonly writes: number
+}
+
+async function costsOf({ couch, serverPid }: Run, { child }: Product): Promise<Costs> {
+  return {
+    seconds: performance.now() / 1000,
+    cpuSeconds: (await usageOf(child.pid!)).cpuSeconds,
+    serverCpuSeconds: (await usageIfOurs(serverPid)).cpuSeconds,
+    ...(await statsOf(couch)),
+  }
+}
+
+const between = (before: Costs, after: Costs): Costs => ({
+  ...difference(after, before),
+  seconds: after.seconds - before.seconds,
+  cpuSeconds: after.cpuSeconds - before.cpuSeconds,
+  serverCpuSeconds: after.serverCpuSeconds - before.serverCpuSeconds,
+})
+
+/** Writes a document in each database at once. No request of the benchmark waits for the handlers: it would count. */
+async function measureBurst(all: Run, product: Product, id: string, before: Costs) {
+  failed = 0
+  const count = product.begun() + all.names.length
+  await inParallel(all.names, (name) => write(all.couch, name, id))
+  await untilBegun(product, count)
+  const [begun, failures] = [between(before, await costsOf(all, product)), failed]
+  await sleep(REST_MS)
+  const settled = between(before, await costsOf(all, product))
+  return { begun, settled, failures, delays: await delaysOf(all.couch, all.names, id) }
+}
+
 /** The delays of databases that are written one after the other, once each. */
 const some = (names: readonly string[]): string[] => [
   ...new Set(Array.from({ length: STEADY_WRITES }, () => names[Math.floor(Math.random() * names.length)]!)),
 ]
 
-async function burst({ couch, names }: Run, id: string) {
-  const [before, began] = [await statsOf(couch), performance.now()]
-  await inParallel(names, (name) => write(couch, name, id))
-  const delays = await handled(couch, names, id)
-  const seconds = (performance.now() - began) / 1000
-  const { requests } = difference(await statsOf(couch), before)
-  return { delays, seconds, requests: (requests - names.length - delays.length - polls) / names.length }
-}
-
-async function steadily(couch: Couch, names: readonly string[], id: string): Promise<number[]> {
+async function steadily({ couch, names: all }: Run, product: Product, id: string) {
+  const names = some(all)
+  const before = product.begun()
   for (const name of names) {
     await write(couch, name, id)
     await sleep(STEADY_PAUSE_MS)
   }
-  return handled(couch, names, id)
+  await untilBegun(product, before + names.length)
+  await sleep(SAVED_MS)
+  return { delays: await delaysOf(couch, names, id), count: names.length }
+}
+
+/** Waits until so many handlers have begun, or the time is over. It sends no request, which would be measured too. */
+async function untilBegun(product: Product, count: number): Promise<void> {
+  const until = Date.now() + PATIENCE_MS
+  while (product.begun() < count && Date.now() < until) await sleep(50)
 }
 
 const write = (couch: Couch, name: string, _id: string) =>
   withRetries(() => couch.db(name).put({ _id, type: 'order', state: 'paid', written_at: Date.now() }))
 
-/** Requests of the benchmark that check results. */
-let polls = 0
 /** Answers with a failure of the server itself. */
 let failed = 0
 
@@ -236,18 +274,12 @@ async function withRetries<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The delay of each in milliseconds, once all have arrived or the time is over. */
-async function handled(couch: Couch, names: readonly string[], id: string): Promise<number[]> {
+/** The delay of each handled document, milliseconds. */
+async function delaysOf(couch: Couch, names: readonly string[], id: string): Promise<number[]> {
   const delays: number[] = []
-  const until = Date.now() + PATIENCE_MS
-  polls = 0
   await inParallel(names, async (name) => {
-    while (Date.now() < until) {
-      const doc = await withRetries(() => couch.db(name).get(id))
-      if (doc.state === 'invoiced') return void delays.push(Number(doc.handled_at) - Number(doc.written_at))
-      polls += 1
-      await sleep(200)
-    }
+    const doc = await withRetries(() => couch.db(name).get(id))
+    if (doc.state === 'invoiced') delays.push(Number(doc.handled_at) - Number(doc.written_at))
   })
   return delays
 }
