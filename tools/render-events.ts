@@ -12,7 +12,7 @@ export function renderEvents(): string {
       const rows = Object.entries(EVENTS)
         .filter(([, event]) => event.about === about)
         .map(([name, { when, fields }]) => `| \`${name}\` | ${when} | ${listed(fields)} |`)
-      const head = `## About ${/^[aeiou]/.test(about) ? 'an' : 'a'} ${about}\n\nEach event has the fields ${listed(common)}.\n\n| event | when | more fields |\n| --- | --- | --- |\n`
+      const head = `## About ${/^[aeiou]/.test(about) ? 'an' : 'a'} ${about}\n\nFields of each event: ${listed(common)}.\n\n| event | when | more fields |\n| --- | --- | --- |\n`
       return head + rows.join('\n')
     })
     .join('\n\n')

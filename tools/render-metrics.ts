@@ -12,7 +12,7 @@ const rowOf = (prefix: string, [name, { type, unit, meaning, from, labels }]: [s
 const tableOf = ({ title, prefix, labels, metrics }: MetricGroup) =>
   [
     `## ${title}\n`,
-    ...(Object.keys(labels).length > 0 ? [`Each metric has the labels ${listed(labels)}.\n`] : []),
+    ...(Object.keys(labels).length > 0 ? [`Labels of each metric in this table: ${listed(labels)}.\n`] : []),
     '| metric | type, unit | meaning | more labels | source |',
     '| --- | --- | --- | --- | --- |',
     ...Object.entries(metrics).map((entry) => rowOf(prefix, entry)),

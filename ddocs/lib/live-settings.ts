@@ -62,7 +62,8 @@ export const handlerSettings = {
   paused: {
     kind: 'boolean',
     default: false,
-    meaning: 'while `true`, no run begins in any database; running handlers finish, and timeouts of states still apply',
+    meaning:
+      'while `true`, no run of this handler begins in any database; runs in progress finish, and timeouts of states still apply',
   },
   concurrency: {
     kind: 'whole-number',
@@ -75,7 +76,8 @@ export const handlerSettings = {
   limit: {
     kind: 'rate',
     default: undefined,
-    meaning: 'maximum number of runs that begin within a time, across all workers and databases',
+    meaning:
+      'maximum number of runs (`count`) that begin within a time (`per`), on all workers and in all databases together',
   },
 } as const satisfies Readonly<Record<keyof HandlerSetting, LiveSetting>>
 
@@ -92,14 +94,14 @@ export const liveSettings = {
     handlers: {
       kind: 'for-each-handler',
       default: {},
-      meaning: 'settings that replace options of handlers, by `type/state`',
+      meaning: 'settings that replace options of a handler, under the key `type/state`',
     },
   },
   global_changes: {
     update_db: {
       kind: 'boolean',
       default: true,
-      meaning: 'whether database events are gathered and written; switching it off drops pending events',
+      meaning: 'whether database events are gathered and written; `false` drops pending events',
     },
     max_event_delay: { ...delay, default: 25, meaning: 'how long events are gathered before they go to the writer' },
     max_write_delay: { ...delay, default: 25, meaning: 'how long the writer gathers events before it writes them' },
@@ -108,19 +110,20 @@ export const liveSettings = {
       min: 1000,
       default: 60_000,
       meaning:
-        'time between two sweeps, which find events that no feed reported; at most 5000 if the server has no feed of all databases',
+        'time between two sweeps, which find the events that no feed reported; if the server has no feed of all databases, at most 5000 is used',
     },
   },
   ken: {
     batch_channels: {
       ...channels,
       default: 20,
-      meaning: 'maximum concurrent builds of indexes that lack many changes',
+      meaning: 'maximum concurrent builds on all workers together, for any index',
     },
     incremental_channels: {
       ...channels,
       default: 80,
-      meaning: 'additional concurrent builds, only for indexes that lack few changes; if both are 0, no index is built',
+      meaning:
+        'additional concurrent builds, only for indexes that lack few changes (`max_incremental_updates`); if this and `batch_channels` are 0, no index is built',
     },
     max_incremental_updates: {
       kind: 'whole-number',
@@ -128,7 +131,7 @@ export const liveSettings = {
       min: 1,
       max: 1_000_000_000,
       default: 1000,
-      meaning: 'number of missing changes that counts as many',
+      meaning: 'an index that lacks fewer changes than this may use `incremental_channels`',
     },
     batch_size: {
       kind: 'whole-number',
@@ -136,18 +139,19 @@ export const liveSettings = {
       min: 1,
       max: 1_000_000_000,
       default: 1,
-      meaning: 'number of changes in a database before its indexes are built again',
+      meaning: 'number of new changes after which an index is built again without the `delay`',
     },
     delay: {
       ...delay,
       default: 5000,
-      meaning: 'time since the last build after which fewer changes are enough for a build',
+      meaning: 'time since the last build after which fewer changes than `batch_size` are enough for a build',
     },
     prune_interval: {
       ...delay,
       min: 1001,
       default: 60_000,
-      meaning: 'time after which the sidecar forgets when an index was built',
+      meaning:
+        'time after which the sidecar forgets the last build of an index; the next change then starts a build without `delay`',
     },
     limit: {
       kind: 'whole-number',
@@ -163,7 +167,8 @@ export const liveSettings = {
       min: 0,
       max: 99,
       default: 5,
-      meaning: 'no index is built while less of the disk is free; without effect if the free space is unknown',
+      meaning:
+        'no index is built while less than this percentage of the disk is free; no effect if the free space is unknown',
     },
     ignore: {
       kind: 'names',

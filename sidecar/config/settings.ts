@@ -34,13 +34,13 @@ const described = <T extends z.ZodType>(schema: T, info: SettingInfo): T => sche
 export const settings = z.object({
   COUCHDB_URL: described(httpUrl('http://user:password@host:5984', 'allowed').optional(), {
     argument: 'url',
-    meaning: 'URL of the CouchDB server',
+    meaning: 'URL of the CouchDB server; may contain user and password',
     none: 'none: embedded server',
     secret: 'url',
   }),
   COUCHDB_USER: described(z.string().optional(), {
     argument: 'name',
-    meaning: 'user name, if COUCHDB_URL contains none',
+    meaning: 'name of a server admin, if COUCHDB_URL contains no user',
     none: 'none',
     secret: 'word',
   }),
@@ -52,7 +52,7 @@ export const settings = z.object({
   }),
   COUCHDB_PUBLIC_URL: described(httpUrl('https://couch.example.com', 'forbidden').optional(), {
     argument: 'url',
-    meaning: 'base URL of CouchDB for devices; the addresses in their documents begin with it',
+    meaning: 'URL by which devices reach CouchDB; the database URLs that they get begin with it',
     none: 'the same as COUCHDB_URL',
   }),
   SMTP_URL: described(smtpUrl.optional(), {
@@ -63,34 +63,35 @@ export const settings = z.object({
   }),
   SIDECAR_PORT: described(whole(0, 65_535).prefault('5985'), {
     argument: 'port',
-    meaning: "port of the sidecar's HTTP server",
+    meaning: "port of the sidecar's HTTP server (0: any free port)",
   }),
   SIDECAR_HOST: described(label('a host name or an address, such as 127.0.0.1').prefault('127.0.0.1'), {
     argument: 'host',
-    meaning: 'address to listen on (0.0.0.0: all)',
+    meaning: 'address on which the HTTP server listens (0.0.0.0: all)',
   }),
   SIDECAR_PUBLIC_URL: described(httpUrl('https://sidecar.example.com', 'forbidden').optional(), {
     argument: 'url',
-    meaning: 'base URL of the links in mails',
+    meaning: 'URL by which users reach the sidecar; the links in mails begin with it',
     none: 'http://localhost:$SIDECAR_PORT',
   }),
   SIDECAR_MAIL_FROM: described(sender.prefault('sidecar@localhost'), {
     argument: 'address',
-    meaning: 'sender of the mails',
+    meaning: 'sender address of the mails',
   }),
   SIDECAR_MAIL_TEMPLATES: described(z.string().optional(), {
     argument: 'folder',
-    meaning: 'folder with your own confirm.subject.txt, confirm.txt, confirm.html, invite.subject.txt …',
+    meaning:
+      'folder with your own mail templates: confirm.subject.txt, confirm.txt, confirm.html, invite.subject.txt …',
     none: 'none: built-in texts',
   }),
   SIDECAR_MAILS_PER_OWNER: described(whole(1, 1_000_000).prefault('5'), {
     argument: 'number',
     meaning:
-      'maximum mails per hour that one sender may cause to one mailbox; all senders together: four times as many',
+      'maximum confirmation mails per hour to one mailbox that one network address may cause; all addresses together: four times as many',
   }),
   SIDECAR_INVITES_PER_OWNER: described(whole(0, 1_000_000).prefault('20'), {
     argument: 'number',
-    meaning: 'maximum invitation mails per hour for one owner',
+    meaning: 'maximum invitation mails per hour that one owner may cause',
   }),
   SIDECAR_CHANNELS_PER_OWNER: described(whole(0, 1_000_000).prefault('100'), {
     argument: 'number',
@@ -98,20 +99,20 @@ export const settings = z.object({
   }),
   SIDECAR_SHARDS: described(whole(1, 256).prefault('1'), {
     argument: 'number',
-    meaning: 'shards (q) of new databases for users and channels; existing databases keep their shards',
+    meaning: 'number of shards (q) of new databases for users and channels; existing databases keep theirs',
   }),
   SIDECAR_CHANNEL_DDOCS: described(folders.optional(), {
     argument: 'folders',
-    meaning: 'your own design documents for each channel, separated by commas: folders in the couchapp layout',
+    meaning: 'folders with your own design documents for each channel, in the couchapp layout, separated by commas',
     none: 'none',
   }),
   SIDECAR_CONFIRM_EXPIRY: described(duration('1s').prefault('24h'), {
     argument: 'time',
-    meaning: 'how long the link in a mail is valid',
+    meaning: 'how long the link in a confirmation mail is valid',
   }),
   SIDECAR_INBOX_RATE: described(whole(0, 1_000_000).prefault('30'), {
     argument: 'number',
-    meaning: 'maximum documents per minute that the inbox accepts from one address (0: no inbox)',
+    meaning: 'maximum documents per minute that the inbox accepts from one network address (0: no inbox)',
   }),
   SIDECAR_INBOX_WAITING: described(whole(1, 100_000_000).prefault('10000'), {
     argument: 'number',
@@ -119,25 +120,26 @@ export const settings = z.object({
   }),
   SIDECAR_PROXIES: described(whole(0, 10).prefault('0'), {
     argument: 'number',
-    meaning: 'number of proxies in front of the sidecar; each appends the client address to X-Forwarded-For',
+    meaning: 'number of proxies in front of the sidecar; each must append the address of its client to X-Forwarded-For',
   }),
   SIDECAR_CONTROL_DB: described(database.prefault('control'), {
     argument: 'name',
-    meaning: 'the control database, where devices register',
+    meaning: 'name of the control database, where devices register',
   }),
   SIDECAR_DATABASES: described(databases.optional(), {
     argument: 'names',
     meaning:
-      'databases to handle, separated by commas; named databases are followed, databases that match a glob are visited',
+      'names and globs of the databases to handle, separated by commas; a named database is followed, a database that matches a glob is visited',
     none: 'the control database',
   }),
   SIDECAR_GLOBAL_CHANGES_DB: described(database.prefault('global_changes'), {
     argument: 'name',
-    meaning: 'database with the database events, which GET /_db_updates serves',
+    meaning: 'database for the database events, which GET /_db_updates serves',
   }),
   SIDECAR_HISTORY_DB: described(database.optional(), {
     argument: 'name',
-    meaning: 'name prefix of the history databases, one for each week; they contain a document for each handled entry',
+    meaning:
+      'name prefix of the history databases, one for each week; they record how handlers ended their work on each document',
     none: 'none: no history',
   }),
   SIDECAR_HISTORY_AGE: described(duration('1d').prefault('30d'), {
@@ -147,7 +149,7 @@ export const settings = z.object({
   SIDECAR_HANDLERS: described(modules.optional(), {
     argument: 'paths',
     meaning:
-      'your own handlers, separated by commas: modules in TypeScript or JavaScript, or JSON files that name webhooks',
+      'paths of your own handlers, separated by commas: modules in TypeScript or JavaScript, or JSON files that name webhooks',
     none: 'none',
   }),
   SIDECAR_WEBHOOK_HOSTS: described(hosts.optional(), {
@@ -163,12 +165,12 @@ export const settings = z.object({
   }),
   SIDECAR_NAME: described(label('a name of up to 128 letters, digits and punctuation').optional(), {
     argument: 'name',
-    meaning: 'stable name of this worker',
+    meaning: 'name of this worker: unique, and the same after a restart',
     none: 'the host name',
   }),
   SIDECAR_CONNECTIONS: described(whole(8, 10_000).prefault('32'), {
     argument: 'number',
-    meaning: 'maximum concurrent requests to CouchDB; each feed uses one more connection',
+    meaning: 'maximum concurrent requests to CouchDB, for all databases together; each feed has one more connection',
   }),
   SIDECAR_READS: described(whole(1, 10_000).prefault('32'), {
     argument: 'number',
@@ -176,12 +178,12 @@ export const settings = z.object({
   }),
   SIDECAR_MEMORY: described(bytes('64kb').prefault('12mb'), {
     argument: 'size',
-    meaning: 'maximum bytes of documents in flight; one handler uses at most half of it',
+    meaning: 'maximum bytes of documents in flight, for all databases together; one handler uses at most half of it',
   }),
   SIDECAR_LEASE: described(duration('1s').prefault('30s'), {
     argument: 'time',
     meaning:
-      'a claim that is not renewed for this long may be taken over; a worker without a heartbeat for half this time counts as dead',
+      'a claim that is not renewed for this long may be taken over by another worker; a worker without a heartbeat for half this time counts as dead',
   }),
   SIDECAR_GRACE: described(duration('0s').prefault('10s'), {
     argument: 'time',
@@ -194,7 +196,10 @@ export const settings = z.object({
         'fatal, error, warn, info, debug, trace or silent',
       )
       .prefault('info'),
-    { argument: 'level', meaning: 'minimum level of logged messages' },
+    {
+      argument: 'level',
+      meaning: 'minimum level of logged messages: fatal, error, warn, info, debug, trace or silent',
+    },
   ),
 })
 

@@ -6,7 +6,7 @@ import { counter, defineMetrics, gauge, one, histogram } from '../metrics/metric
 import type { ByteBudget } from '../core/byte-budget.ts'
 import type { VisitCounts } from './visited-databases.ts'
 
-export const DATABASE = 'name or glob in the settings that selects the database'
+export const DATABASE = 'name or glob that the database matches'
 const ENGINES = 'databases/databases-feature.ts'
 const WATCH = 'docstate/finding/watch.ts'
 const LAG = 'feed/lag.ts'
@@ -34,33 +34,33 @@ export const databaseMetrics = defineMetrics({
   title: 'Databases',
   labels: { database: DATABASE },
   metrics: {
-    databases: gauge(
+    databases: gauge('databases', 'Followed databases that exist, and databases with a visit in progress.', ENGINES),
+    databases_following: gauge(
       'databases',
-      'Databases that are followed or have an open visit. A named database counts once it exists.',
-      ENGINES,
+      'Databases whose feed is connected. If some are missing, GET /_up says which and why.',
+      WATCH,
     ),
-    databases_following: gauge('databases', 'Databases whose feed is being read.', WATCH),
     feed_changes_total: counter('changes', 'Changes read from feeds. A change that is read twice counts twice.', WATCH),
     feed_pending_changes: gauge(
       'changes',
-      'Changes left to read. CouchDB reports the number after each 1,000 changes. 0 while it is unknown, and at the end of the feed.',
+      'Changes left to read, as CouchDB reports after each 1,000 changes. 0 at the end of the feed, and while the number is unknown.',
       LAG,
     ),
     feed_behind_seconds: gauge(
       'seconds',
-      'Seconds since the feed was last known to be at its end; 0 at the end. The highest of several databases.',
+      'Time since the feed was last known to be at its end; 0 at its end. With several databases, the longest time.',
       LAG,
     ),
     feed_unsettled_changes: gauge(
       'changes',
-      'Changes read from feeds whose work is neither done nor recorded.',
+      'Changes that were read, but whose work is neither done nor recorded. After a crash they are read again.',
       'feed/progress.ts',
     ),
-    feed_failures_total: counter('failures', 'Failed reads of feeds. Each read is retried.', WATCH),
-    feed_restarts_total: counter('restarts', 'Restarts of feeds from their start.', WATCH),
+    feed_failures_total: counter('failures', 'Failed reads of feeds. The sidecar retries each read.', WATCH),
+    feed_restarts_total: counter('restarts', 'Feeds that were read again from their start. The log says why.', WATCH),
     handlers_behind: gauge(
       'handlers',
-      'Handlers with more ready documents than fit into memory. The other documents wait in the database.',
+      'Handlers with more ready documents than fit into memory. The rest waits in the database.',
       'docstate/finding/backlog.ts',
     ),
     documents_in_flight: gauge(
@@ -70,24 +70,25 @@ export const databaseMetrics = defineMetrics({
     ),
     documents_in_vain_total: counter(
       'documents',
-      'Documents that this worker tried to claim, but another worker won.',
+      'Documents that another worker claimed before this worker could.',
       'docstate/dispatch.ts',
     ),
     documents_undeclared: gauge(
       'documents',
-      'Documents in a state that their machine does not declare. No handler takes them. For a glob, as of the last visits.',
+      'Documents in a state that the state machine of their type does not declare. No handler takes them: correct the state, or declare it. Counted at the last resync or visit of a database.',
       'docstate/finding/list-waiting.ts',
       { type: 'type of the documents', state: 'the undeclared state' },
     ),
     conflicts_resolved_total: counter('documents', 'Documents whose conflicting revisions were merged.', RESOLVE),
     conflicts_stuck_total: counter(
       'documents',
-      'Documents whose conflict an operator must resolve. The log says how.',
+      'Documents with a conflict that an operator must resolve. The log names them and says how.',
       RESOLVE,
     ),
     write_requests_total: counter('requests', 'Requests to CouchDB that write documents.', WRITER),
     write_documents_total: counter('documents', 'Documents in write requests, by outcome.', WRITER, {
-      outcome: 'stored, accepted (write quorum not reached), conflict, refused, unknown (no answer)',
+      outcome:
+        'stored, accepted (stored, but the write quorum was not reached), conflict (a newer revision exists), refused (by CouchDB), unknown (no answer)',
     }),
   },
   read({ databaseCounters, engines }: DatabaseSources) {
@@ -135,8 +136,12 @@ export const memoryMetrics = defineMetrics({
   title: 'Memory',
   prefix: 'couchdb_sidecar_memory_',
   metrics: {
-    used_bytes: gauge('bytes', 'Bytes that documents in flight use.', BYTE_BUDGET),
-    limit_bytes: gauge('bytes', 'Maximum bytes of documents in flight.', BYTE_BUDGET),
+    used_bytes: gauge(
+      'bytes',
+      'Bytes of documents in flight. May exceed the limit: one document of each handler is always accepted.',
+      BYTE_BUDGET,
+    ),
+    limit_bytes: gauge('bytes', 'Maximum bytes of documents in flight (SIDECAR_MEMORY).', BYTE_BUDGET),
   },
   read: ({ used, budget }: ByteBudget) => ({ used_bytes: one(used), limit_bytes: one(budget) }),
 })
@@ -148,34 +153,47 @@ export const handlerMetrics = defineMetrics({
   title: 'Handlers',
   labels: { database: DATABASE, type: 'type of the documents', state: 'state that the handler handles' },
   metrics: {
-    handler_runs_total: counter('runs', 'Runs that have ended.', EXECUTE, {
-      outcome: 'next, nothing, failed, rejected, claim-lost, stopped',
+    handler_runs_total: counter('runs', 'Runs that have ended, by outcome.', EXECUTE, {
+      outcome:
+        'next (a new document), nothing (no new document), failed (retried, up to the option attempts), rejected (not retried), claim-lost (another worker may have it), stopped (the sidecar stops)',
     }),
-    handler_duration_seconds: histogram('seconds', 'Duration of runs, without the save of the outcome.', EXECUTE),
+    handler_duration_seconds: histogram(
+      'seconds',
+      'Duration of runs. Does not include the save of the outcome.',
+      EXECUTE,
+    ),
     handler_wait_seconds: histogram(
       'seconds',
-      'Time from the read of a document to the start of its handler. The document waits for its key, a turn, a limit and its claim.',
+      'Time from the read of a document to the start of its handler: the wait for documents with the same key, for concurrency, for the rate limit, and for the claim.',
       EXECUTE,
     ),
     handler_running: gauge('runs', 'Runs in progress.', EXECUTE),
     handler_overdue: gauge(
       'runs',
-      'Runs that continue after their timeout, because the handler ignores ctx.signal.',
+      'Runs that continue after their timeout, because the handler ignores ctx.signal. Only a restart of the sidecar ends a run that hangs.',
       EXECUTE,
     ),
-    handler_waiting: gauge('documents', 'Documents in memory that wait for a turn, a claim or a save.', RUN_ATTEMPT),
+    handler_waiting: gauge(
+      'documents',
+      'Documents in memory whose handler is not running: they wait for its start, or for the save of its outcome.',
+      RUN_ATTEMPT,
+    ),
     handler_oldest_seconds: gauge(
       'seconds',
       'Age of the oldest attempt that waits, runs or is being saved; 0 without one.',
       RUN_ATTEMPT,
     ),
-    handler_paused: gauge('none', '1 while the handler is paused, 0 otherwise.', 'docstate/handler-limits.ts'),
+    handler_paused: gauge(
+      'none',
+      '1 while the handler is paused, 0 otherwise. To resume it: couchdb-sidecar resume type/state.',
+      'docstate/handler-limits.ts',
+    ),
     handler_written_total: counter(
       'documents',
-      'Outcomes written to documents, after runs and after the loss of a worker.',
+      'Outcomes written to documents: after a run, or after the worker of the document was lost.',
       'docstate/telemetry.ts',
       {
-        as: 'saved, retry (failed, will be retried), error (failed for good), parked (an operator decides)',
+        as: 'saved, retry (failed, will be retried), error (failed for good), parked (an operator must decide)',
       },
     ),
     claims_total: counter(
@@ -183,7 +201,8 @@ export const handlerMetrics = defineMetrics({
       'Claims of documents for unsafe handlers, by outcome.',
       'docstate/claims/win-claim.ts',
       {
-        outcome: 'won, lost, unproven (write quorum not reached), refused',
+        outcome:
+          'won, lost (another write was first), unproven (the write quorum was not reached), refused (by CouchDB)',
       },
     ),
     claims_inherited_total: counter(
@@ -230,12 +249,16 @@ const VISITED = 'databases/visited-databases.ts'
 export const visitMetrics = defineMetrics({
   title: 'Databases that match a glob',
   metrics: {
-    visited_databases: gauge('databases', 'Databases that this worker visits.', VISITED),
+    visited_databases: gauge('databases', 'Databases that this worker visits when they change.', VISITED),
     visits_open: gauge('visits', 'Visits in progress.', VISITED),
     visits_waiting: gauge('databases', 'Databases that wait for a visit.', VISITED),
     visits_total: counter('visits', 'Visits that have ended.', VISITED),
-    visit_reads_total: counter('requests', 'Requests of visits that read changes.', VISITED),
-    visits_found_total: counter('databases', 'Databases whose changes only a sweep found.', VISITED),
+    visit_reads_total: counter('requests', 'Requests that read changes for visits.', VISITED),
+    visits_found_total: counter(
+      'databases',
+      'Databases with a change that only a sweep found: no database event had reported it.',
+      VISITED,
+    ),
   },
   read(counts: () => VisitCounts) {
     const { databases, open, waiting, visits, reads, swept } = counts()

@@ -20,8 +20,8 @@ export interface ScheduleOptions extends Pick<
    */
   readonly timeZone?: string
   /**
-   * Handling of times that were due while no worker ran: `'once'` makes one run for all of them, `'skip'` none. A time
-   * is missed one minute after it.
+   * What happens after due times without a run, because no worker ran: `'once'` makes one run for all of them, `'skip'`
+   * makes none. A due time counts as missed one minute later.
    *
    * @default 'once'
    */

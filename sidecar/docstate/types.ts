@@ -97,86 +97,88 @@ export type Steps = Readonly<Record<string, unknown>>
 /** Options of a handler. `docs/handler-options.md` is generated from this interface. */
 export interface HandlerOptions<D extends object = Doc> {
   /**
-   * Maximum duration of a run, such as `90s`, `30m` or `24h`. Then `ctx.signal` aborts, and the attempt fails with the
-   * code `timeout`. If the run continues, its result is ignored, it delays no other document, and the log names it.
+   * Maximum duration of a run, such as `90s`, `30m` or `24h`. After that, `ctx.signal` aborts, and the attempt fails
+   * with the code `timeout`. A run that still continues is logged. Its result is ignored, and it delays no document.
    *
    * @default '5m'
    */
   readonly timeout?: Duration
   /**
-   * Maximum documents of this handler that run at the same time in this process.
+   * Maximum concurrent runs of this handler in each process.
    *
    * @default 32
    */
   readonly concurrency?: number
   /**
-   * Maximum documents that run at the same time in all workers together. Each worker has a share. When a worker joins
-   * or leaves, the total may be off by one for a moment.
+   * Maximum concurrent runs of this handler on all workers together. Each worker has a share. While a worker joins or
+   * leaves, the total may be off by one.
    *
    * @default undefined
    */
   readonly globalConcurrency?: number
   /**
-   * Documents of one database with the same key run one at a time, across all workers, in no certain order.
-   * `undefined`: the document waits for no other. If the function throws, the document goes to `error`.
+   * Returns the key of a document. Documents of one database with the same key run one at a time, on all workers, in no
+   * certain order. A document with the key `undefined` waits for no other. If the function throws, the document goes to
+   * `error`.
    *
    * @default undefined
    */
   readonly key?: (doc: D & StoredDoc) => string | number | undefined
   /**
-   * At most `count` runs begin in each `per`, such as `1m`, across all workers and databases, evenly spaced. Waiting
-   * costs no attempt, and takes no turn of another handler.
+   * Rate limit: at most `count` runs begin in each `per`, such as `1m`, on all workers and in all databases together.
+   * They begin at even distances. A waiting document uses up no attempt, and delays no other handler.
    *
    * @default undefined
    */
   readonly limit?: { readonly count: number; readonly per: Duration }
   /**
-   * Number of attempts before the document goes to `error`. With the default `backoff` they last a day.
+   * Number of failed attempts after which the document goes to `error`. With the default `backoff`, 20 attempts last
+   * about a day.
    *
    * @default 20
    */
   readonly attempts?: number
   /**
-   * Wait between two attempts, in milliseconds. It doubles from `baseMs` to `capMs`, plus up to a quarter at random. A
-   * handler that knows a better time throws `RetryLater`.
+   * Wait between two attempts, in milliseconds: `baseMs` at first, then twice as long each time, up to `capMs`. Up to a
+   * quarter is added at random. A handler that knows a better time throws `RetryLater`.
    *
    * @default { baseMs: 1000, capMs: 14_400_000 }
    */
   readonly backoff?: Partial<Backoff>
   /**
-   * Unsafe handlers only: applies if a worker was lost while the handler ran. `'park'` leaves the document to an
-   * operator; `'retry'` runs the handler again with the same `ctx.key`.
+   * What happens to the document if its worker is lost while the handler runs. Unsafe handlers only. With `'park'`, an
+   * operator must decide. With `'retry'`, the handler runs again with the same `ctx.key`.
    *
    * @default 'park'
    */
   readonly onLost?: 'park' | 'retry'
   /**
-   * From 0 (first) to 9 (last). While a handler's documents wait for a turn, handlers with higher numbers get fewer
-   * runs. They get the rest of 32 concurrent runs in this process, and at least one.
+   * From 0 (first) to 9 (last). While documents of this handler wait for `concurrency`, each handler with a higher
+   * number gets at most what this handler leaves of 32 concurrent runs in this process, and at least one.
    *
    * @default 5
    */
   readonly priority?: number
   /**
-   * `'now'` ignores documents that were in the state before the first worker had this handler. Documents that enter the
-   * state later, or change in it, are new.
+   * `'now'` ignores documents that were already in the state when the first worker got this handler. Documents that
+   * enter the state later, or change in it, are handled.
    *
    * @default 'beginning'
    */
   readonly since?: 'beginning' | 'now'
   /**
-   * Tries the handler out, alone or beside another one for the same state. It runs on real documents, but its results,
-   * saves, puts and mails are withheld. They only appear in the log, in the metrics and in the event
-   * `handler:withheld`. Other calls of the handler take effect, unless it checks `ctx.isShadow`. It runs once for an
-   * entry, and again only after a restart of the worker. Documents that arrive too fast are skipped. Only the options
-   * `timeout` and `concurrency` apply.
+   * Tries the handler out, alone or beside another handler for the same state. A shadow handler runs on real documents,
+   * but its results, saves, puts, mails and attachments are withheld. They only appear in the log, in the metrics and in
+   * the event `handler:withheld`. All other calls, such as `fetch`, take effect: check `ctx.isShadow` before them. The
+   * handler runs once each time a document enters the state, and once more after a restart of the worker. If documents
+   * arrive too fast, some are skipped. Only the options `timeout` and `concurrency` apply.
    *
    * @default false
    */
   readonly shadow?: boolean
   /**
-   * Version of the handler's code, such as the name of a release. Claims and failures contain it, so they show which
-   * code ran.
+   * Version of the handler's code, such as the name of a release. Claims and failures contain the version, so you see
+   * which code ran.
    *
    * @default undefined
    */

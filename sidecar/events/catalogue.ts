@@ -7,7 +7,7 @@ export const ABOUT = {
     database: 'name of the database',
     id: 'id of the document',
     type: 'type of the document',
-    state: 'previous state of the document',
+    state: 'state of the document before the event',
   },
   index: {
     database: 'name of the database',
@@ -41,7 +41,7 @@ export const EVENTS: { readonly [K in keyof EventMap]: EventDescription<EventMap
   },
   'database:updated': {
     about: 'database',
-    when: 'a database has changed; changes close together cause one event',
+    when: 'a database has changed; several changes in a short time cause one event',
     fields: OF_ACCOUNT,
   },
   'database:deleted': {
@@ -61,7 +61,7 @@ export const EVENTS: { readonly [K in keyof EventMap]: EventDescription<EventMap
   },
   'feed:restarted': {
     about: 'database',
-    when: 'the feed of a database is read again from its start; documents recorded as handled are not handled again',
+    when: 'the feed of a database is read again from its start; documents that are recorded as handled are not handled again',
     fields: { why: '`database-recreated`, `database-restored` (from an older copy) or `malformed-checkpoint`' },
   },
   'claim:won': {
@@ -71,7 +71,7 @@ export const EVENTS: { readonly [K in keyof EventMap]: EventDescription<EventMap
   },
   'claim:lost': {
     about: 'document',
-    when: 'this worker tried to claim a document, but another worker has it',
+    when: 'this worker tried to claim a document, but another worker had claimed it',
     fields: {},
   },
   'claim:inherited': {
@@ -111,7 +111,7 @@ export const EVENTS: { readonly [K in keyof EventMap]: EventDescription<EventMap
   },
   'document:parked': {
     about: 'document',
-    when: 'it is unknown whether a handler took effect; an operator must decide',
+    when: 'a worker was lost while it ran an unsafe handler: whether the handler took effect is unknown, and an operator must decide',
     fields: { reason: WHY.reason },
   },
   'document:failed': {

@@ -31,7 +31,7 @@ export const eventMetrics = defineMetrics({
     readers: gauge('readers', 'Open readers of event channels over HTTP.', READERS),
     readers_dropped_total: counter(
       'readers',
-      'Readers of event channels that were disconnected because they were slow.',
+      'Readers of event channels that the sidecar disconnected because they were too slow. They lost events.',
       READERS,
     ),
   },

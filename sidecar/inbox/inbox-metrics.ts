@@ -5,11 +5,11 @@ export const inboxMetrics = defineMetrics({
   prefix: 'couchdb_sidecar_inbox_',
   metrics: {
     documents_total: counter('documents', 'Documents sent to the inbox, by outcome.', 'inbox/inbox.ts', {
-      outcome: 'taken, repeated (already stored), refused, conflict (based on an older revision)',
+      outcome: 'taken (stored), repeated (already stored), refused (not valid), conflict (based on an older revision)',
     }),
     turned_away_total: counter(
       'requests',
-      'Requests that the inbox turned away. The client must repeat them later.',
+      'Requests (rate) and documents (full) that the inbox turned away. The client must send them again later.',
       'inbox/inbox-metrics.ts',
       {
         reason: 'rate (too many documents from one address), full (too many devices wait for confirmation)',

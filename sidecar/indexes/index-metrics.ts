@@ -10,7 +10,7 @@ const BUILDS = 'indexes/builds.ts'
 /** Labels of one index. Only the worst indexes get them, to limit the number of series. */
 const LABELS = {
   database: 'database of the index',
-  ddoc: 'design document of the index',
+  ddoc: 'id of the design document',
   index: 'name of the index, empty for the common index of all views',
 }
 const MOST = 100
@@ -19,44 +19,56 @@ export const indexMetrics = defineMetrics({
   title: 'Indexes',
   prefix: 'couchdb_sidecar_indexes_',
   metrics: {
-    fresh: gauge('indexes', 'Indexes that have all known changes of their database.', BOOK),
+    fresh: gauge('indexes', 'Indexes that contain all known changes of their database.', BOOK),
     behind: gauge('indexes', 'Stale indexes: they may lack known changes of their database.', BOOK),
-    failing: gauge('indexes', 'Stale indexes whose last build failed.', BOOK),
+    failing: gauge('indexes', 'Stale indexes whose last build failed. GET /_indexes says which and why.', BOOK),
     worst_lag_seconds: gauge(
       'seconds',
-      'Time for which the stalest index has been stale; 0 if no index is stale.',
+      'Longest time for which an index has been stale; 0 if no index is stale.',
       BOOK,
     ),
     lag_changes: gauge(
       'changes',
-      'Changes that an index lacks. Reported for the worst 100 indexes that fail or are stale for 10 seconds.',
+      'Changes that the index lacked at its last check. Only for indexes that fail or have been stale for 10 seconds, at most 100: failing indexes first, then the longest stale.',
       BOOK,
       LABELS,
     ),
     lag_seconds: gauge(
       'seconds',
-      'Time for which an index has been stale, for the same indexes as lag_changes.',
+      'Time for which the index has been stale. For the same indexes as couchdb_sidecar_indexes_lag_changes.',
       BOOK,
       LABELS,
     ),
     freshness_seconds: histogram(
       'seconds',
-      'Time from the first missing change until the index had it, for each build.',
+      'Time from the first missing change until the index contained it, once for each build.',
       BUILDS,
     ),
     building: gauge('builds', 'Builds in progress.', BUILDS),
     queued: gauge('databases', 'Databases that wait for a check of their indexes.', BUILDER),
-    resubmitted: gauge('databases', 'Databases whose next check is delayed.', BUILDER),
+    resubmitted: gauge(
+      'databases',
+      'Databases whose next check is delayed, for example after a failed build.',
+      BUILDER,
+    ),
     built_total: counter('builds', 'Builds that brought an index up to date.', BUILDS),
     failures_total: counter('builds', 'Builds that failed.', BUILDS),
     requests_total: counter('requests', 'Requests to CouchDB that check and build indexes.', 'indexes/pace.ts'),
-    sweep_found_total: counter('databases', 'Databases that a sweep found new or changed.', 'indexes/index-sweep.ts'),
+    sweep_found_total: counter(
+      'databases',
+      'Databases that a sweep found to be new or changed.',
+      'indexes/index-sweep.ts',
+    ),
     pace_ratio: gauge(
       'none',
-      'Fraction of the build channels that may be used; less than 1 while the server is slow.',
+      'Fraction of the build channels (concurrent builds) that may be used, from 1/64 to 1. Less than 1 while CouchDB is slow.',
       'indexes/pace.ts',
     ),
-    paused: gauge('none', '1 while no index is built because the disk is full, 0 otherwise.', 'indexes/pace.ts'),
+    paused: gauge(
+      'none',
+      '1 while no index is built because the disk of CouchDB has too little free space (live setting min_free_disk), 0 otherwise.',
+      'indexes/pace.ts',
+    ),
   },
   read({ indexes, clock }: { readonly indexes: Pick<Indexes, 'counts' | 'entries'>; readonly clock: Clock }) {
     const [counts, now] = [indexes.counts(), clock.now()]

@@ -8,7 +8,9 @@ export const mailMetrics = defineMetrics({
   prefix: 'couchdb_sidecar_mails_',
   metrics: {
     sent_total: counter('mails', 'Mails that the mail server has accepted.', MAILER),
-    failed_total: counter('tries', 'Failed attempts to send a mail.', MAILER, { code: 'code of the failure' }),
+    failed_total: counter('attempts', 'Failed attempts to send a mail, by code.', MAILER, {
+      code: 'mail_unreachable, mail_deferred, mail_login, mail_unanswered, mail_closed, mail_refused, bad_address, bad_header, bad_message ([meanings](error-handling.md#mail))',
+    }),
   },
   read: ({ sent, failed }: MailCounts) => ({
     sent_total: one(sent),

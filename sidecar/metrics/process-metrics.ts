@@ -14,17 +14,21 @@ export const processMetrics = defineMetrics({
   title: 'The process',
   prefix: '',
   metrics: {
-    process_start_time_seconds: gauge('seconds', 'Start time of the process, in seconds since 1970.', NODE),
-    process_cpu_user_seconds_total: counter('seconds', 'CPU time of the program itself.', NODE),
+    process_start_time_seconds: gauge('seconds', 'Start time of the process: seconds since 1970-01-01 UTC.', NODE),
+    process_cpu_user_seconds_total: counter('seconds', 'CPU time of the program.', NODE),
     process_cpu_system_seconds_total: counter(
       'seconds',
       'CPU time of the operating system on behalf of the program.',
       NODE,
     ),
-    process_cpu_seconds_total: counter('seconds', 'CPU time in total.', NODE),
+    process_cpu_seconds_total: counter(
+      'seconds',
+      'CPU time of the program and of the operating system on its behalf.',
+      NODE,
+    ),
     process_resident_memory_bytes: gauge('bytes', 'Resident memory of the process.', NODE),
     process_open_fds: gauge('files', 'Open file descriptors, including connections.', LINUX),
-    process_max_fds: gauge('files', 'Maximum number of open file descriptors.', LINUX),
+    process_max_fds: gauge('files', 'Maximum number of open file descriptors. No value without a limit.', LINUX),
     nodejs_heap_size_total_bytes: gauge('bytes', 'Size of the JavaScript heap.', NODE),
     nodejs_heap_size_used_bytes: gauge('bytes', 'Used bytes of the JavaScript heap.', NODE),
     nodejs_external_memory_bytes: gauge(
@@ -34,7 +38,7 @@ export const processMetrics = defineMetrics({
     ),
     nodejs_eventloop_lag_seconds: gauge(
       'seconds',
-      'Duration of one turn of the event loop, measured during the scrape.',
+      'Duration of one turn of the event loop, measured by the scrape.',
       NODE,
     ),
     nodejs_eventloop_active_seconds_total: counter(

@@ -28,13 +28,13 @@ export const documentMetrics = defineMetrics({
   metrics: {
     documents: gauge(
       'documents',
-      'Documents by status. Each worker counts all documents: do not add up workers. A scrape counts again in databases that changed.',
+      'Documents by status. All workers report the same numbers: take the maximum, not the sum.',
       COUNTS,
       { status: COUNTED.join(', ') },
     ),
     documents_oldest_seconds: gauge(
       'seconds',
-      'Time for which the oldest stuck document has been stuck; 0 without one. Each worker reports the same value.',
+      'Time since the oldest document with this status first failed or was parked; 0 without one. All workers report the same value: take the maximum.',
       COUNTS,
       { status: STUCK.join(', ') },
     ),

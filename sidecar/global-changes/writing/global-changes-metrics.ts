@@ -10,21 +10,29 @@ export const globalChangesMetrics = defineMetrics({
   title: 'Database events',
   prefix: 'couchdb_sidecar_global_changes_',
   metrics: {
-    on: gauge('none', '1 while database events are gathered and written, 0 otherwise.', ALL),
+    on: gauge(
+      'none',
+      '1 while database events are gathered and written, 0 while the live setting update_db is false.',
+      ALL,
+    ),
     db_writes_total: counter('documents', 'Event documents written.', WRITER),
     server_pending_updates: gauge('documents', 'Event documents that wait for the next write, or for a retry.', ALL),
-    listener_pending_updates: gauge('events', 'Events in the gathering window, before they go to the writer.', WINDOWS),
+    listener_pending_updates: gauge(
+      'events',
+      'Events that are still gathered (live setting max_event_delay), before they go to the writer.',
+      WINDOWS,
+    ),
     event_doc_conflict_total: counter(
-      'branches',
-      'Conflicting revisions found in event documents. None are expected.',
+      'revisions',
+      'Conflicting revisions found in event documents. Expected: 0.',
       WRITER,
     ),
-    rpcs_total: counter(
-      'requests',
-      'Requests to write event documents, including requests that read their revisions.',
-      WRITER,
+    rpcs_total: counter('requests', 'Requests to CouchDB that write event documents or read their revisions.', WRITER),
+    sweep_found_total: counter(
+      'databases',
+      'Databases with an event that only a sweep found: no feed had reported it.',
+      ALL,
     ),
-    sweep_found_total: counter('databases', 'Databases with an event that only a sweep found.', ALL),
     lag_seconds: gauge(
       'seconds',
       'Time for which the oldest known event has waited to be written; 0 if all are written.',
@@ -32,7 +40,7 @@ export const globalChangesMetrics = defineMetrics({
     ),
     sweep_age_seconds: gauge(
       'seconds',
-      'Time since the start of the last completed sweep. All events before that start are known.',
+      'Time since the start of the last completed sweep; 0 while events are off. All events before that start are known.',
       ALL,
     ),
   },
@@ -59,9 +67,17 @@ export const dbUpdatesMetrics = defineMetrics({
   prefix: 'couchdb_sidecar_db_updates_',
   metrics: {
     readers: gauge('readers', 'Open readers of /_db_updates.', READING),
-    rows_total: counter('rows', 'Rows received from the one feed that all readers share.', READING),
-    pages_total: counter('requests', 'Pages read for readers that were not at the end of the feed.', READING),
-    slow_total: counter('times', 'Times a reader did not take its rows in time and had to read them again.', READING),
+    rows_total: counter('rows', 'Rows received from the feed that all readers share.', READING),
+    pages_total: counter(
+      'requests',
+      'Requests that read older rows for readers that were not at the end of the feed.',
+      READING,
+    ),
+    slow_total: counter(
+      'times',
+      'Times that a reader was too slow for the shared feed, so that its rows were read again.',
+      READING,
+    ),
   },
   read(counts: () => DbUpdatesCounts) {
     const { readers, rows, pages, slow } = counts()
