@@ -46,7 +46,7 @@ export const troubleInWords: Readonly<Record<CouchErrorCode, string>> = {
   server: 'CouchDB reports an internal error, see its log',
   unauthorized: 'CouchDB refuses the name or the password of the sidecar',
   forbidden: 'CouchDB does not let the sidecar read it',
-  not_found: 'it is not there',
+  not_found: 'it does not exist',
   conflict: 'another client changed it first',
   exists: 'it exists already',
   too_large: 'CouchDB rejects the request as too large',
