@@ -81,7 +81,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const writeDoc = createWriteDoc({ database, writer, readHeld, clock, random, signal, closing, log })
   const contest = createContest({ database, writeDoc, readHeld, leaseMs, clock, random, signal })
   const claims = createClaims({ writeDoc, contest, worker, leaseMs, clock, random })
-  const branchCheck = createBranchCheck({ database, readHeld, clock, random, signal })
+  const branchCheck = createBranchCheck({ database, readHeld, copies: visit?.copies, clock, random, signal })
   const telemetry = createTelemetry(events, database.name, ticks, counts)
   const execute = traces.handler(
     createExecute({

@@ -69,6 +69,27 @@ test('a document named by an event is handled, and no visit stays open', async (
   expect(texts(proxy.requests.filter(isOf(name)).slice(after))).toEqual([`GET /${name}/_changes`])
 })
 
+test('a visit sends no request between the claim of a document and its handler', async () => {
+  const prefix = createPrefix()
+  const proxy = await startFaultyProxy()
+  const name = `${prefix}-db-a`
+  const before: string[] = []
+  const ofDatabase = () => proxy.requests.filter(({ path }) => path === `/${name}` || path.startsWith(`/${name}/`))
+  const rig = startVisits(prefix, {
+    ...{ by: proxy.url, lookAgainMs: SOON },
+    register: (control) =>
+      control.unsafe('order', 'paid', (doc) => {
+        before.push(...texts(ofDatabase()))
+        return Promise.resolve({ ...doc, state: 'invoiced' })
+      }),
+  })
+  const [a] = await make(rig, name)
+  await eventually(() => expect(rig.visited()).toMatchObject({ databases: 1, open: 0 }))
+  await a!.put(order('one'))
+  await eventually(async () => expect(await stateOf(a!, 'one')).toBe('invoiced'))
+  expect(before.filter((text) => !text.includes('_changes')).at(-1)).toBe(`POST /${name}/_bulk_docs`)
+})
+
 test('on a cluster, a visit that finds nothing reads once more, because the copy may lag', async () => {
   const prefix = createPrefix()
   const proxy = await startFaultyProxy()

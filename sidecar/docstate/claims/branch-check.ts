@@ -8,6 +8,8 @@ import type { ReadHeld } from './read-held.ts'
 export interface BranchCheckOptions {
   readonly database: Database
   readonly readHeld: ReadHeld
+  /** Copies of each document in the cluster. Default: read before the first check. */
+  readonly copies?: number | undefined
   readonly clock: Clock
   readonly random: Random
   /** Ends all retries. */
@@ -29,7 +31,7 @@ export type BranchCheck = (attempt: Attempt) => Promise<void>
 export function createBranchCheck(options: BranchCheckOptions): BranchCheck {
   const { database, readHeld, clock, random, signal } = options
   const read: ReadHeld = (question, isHeld) => withRetries(() => readHeld(question, isHeld), { clock, random, signal })
-  let copies: number | undefined
+  let { copies } = options
   let waiting: Pending[] = []
   let isLooking = false
 
