@@ -26,7 +26,7 @@ export interface VisitOptions
   readonly owner: string
   /** Number of connection breaks. After each, an older copy may have been restored. */
   readonly breaks: () => number
-  /** Whether other databases wait for a visit. */
+  /** Whether other databases wait for a visit, and so many visits are open that it has to end soon. */
   readonly isCrowded: () => boolean
   readonly onEngine: (engine: Engine) => void
   /** Called after each request for changes. */
@@ -43,7 +43,10 @@ export type Visited =
   /** The database cannot be read now. */
   | { readonly kind: 'broken'; readonly code: CouchErrorCode }
 
-/** A visit lingers this long after its work: a change in that time costs one request. Shorter if others wait. */
+/**
+ * A visit lingers this long after its work: a change in that time costs one request. After writes of its own it lingers
+ * twice, until their event has come. Shorter if others wait.
+ */
 const [LINGER_MS, CROWDED_MS] = [1000, 50]
 
 /**
@@ -172,6 +175,7 @@ export async function visit(
 
   async function untilRest(until: AbortSignal): Promise<Visited> {
     let again = 0
+    let hasWaited = false
     for (;;) {
       await clock.sleep(isCrowded() ? CROWDED_MS : LINGER_MS, until)
       const rest = engine.rest()
@@ -181,7 +185,8 @@ export async function visit(
       if (trouble !== undefined && inFlight === 0 && isCrowded()) return { kind: 'broken', code: trouble }
       if (!rest || bell.isRinging) continue
       if (taken > takenBefore) {
-        bell.ring() // reads the writes of this visit now: their events then cost one request, and no checkpoint
+        if (isCrowded() || hasWaited) bell.ring() // reads its own writes, so that their event causes no other visit
+        hasWaited = !hasWaited
         continue
       }
       if (isNothingNew && (known.reading?.copies ?? 1) > 1 && bell.rung !== again) {

@@ -32,6 +32,8 @@ export interface VisitsOptions extends Omit<VisitOptions, OfOne> {
 
 /** An open visit takes about 40 KB of memory. Visits reach this limit only if they wait for handlers. */
 const MOST_OPEN = 1000
+/** From this part of `MOST_OPEN` on, visits linger no longer than necessary while others wait. */
+const CROWDED = 0.5
 /** At the limit, a visit ends if its documents have waited this long for their turn, the latest visit first. */
 const HELD_MS = 10_000
 /** Maximum delay of the next visit after one that ended to make room; the first delay is `HELD_MS`. */
@@ -150,7 +152,7 @@ export class Visits {
   }
 
   async #go(tracked: TrackedDatabase, bell: Bell, signal: AbortSignal): Promise<void> {
-    const { engines, jobOf, countsOf, log, onEnd } = this.#options
+    const { engines, jobOf, countsOf, mostOpen = MOST_OPEN, log, onEnd } = this.#options
     const { name } = tracked
     const child = log.child({ db: name })
     const begun = this.#beginOne()
@@ -165,7 +167,7 @@ export class Visits {
       counts: countsOf(name),
       log: child,
       semaphore: this.#semaphore,
-      isCrowded: () => this.waiting > 0,
+      isCrowded: () => this.waiting > 0 && this.open >= mostOpen * CROWDED,
       onRead,
       onEngine: (engine: Engine) => void engines.set(name, engine),
     }
