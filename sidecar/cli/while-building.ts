@@ -19,7 +19,7 @@ const TASKS_MS = 5000
 
 /**
  * Waits for an answer that may need an index built, and prints the progress. With many documents, CouchDB needs minutes
- * or hours for it. Ends with `asking`, or with the terminal's signal.
+ * or hours for it. Ends with `work`, or with the terminal's signal.
  */
 export async function whileBuilding<T>(work: Promise<T>, waiting: Waiting): Promise<T> {
   const answered = new AbortController()

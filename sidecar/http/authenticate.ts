@@ -59,7 +59,7 @@ export interface Authenticators {
 export function createAuthenticators(options: AuthenticateOptions): Authenticators {
   const { clientOf, believedMs = 5_000, clock } = options
   const { whoIs, own } = options.sessions
-  const running = new Map<string, Promise<UserCtx | undefined>>()
+  const underWay = new Map<string, Promise<UserCtx | undefined>>()
   const users = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
   const strangers = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED })
   /** Hashes of logins that were right at their last check. */
@@ -103,8 +103,8 @@ export function createAuthenticators(options: AuthenticateOptions): Authenticato
         other.delete(key)
         return userCtx
       }, refusedName)
-      .finally(() => running.delete(key))
-    running.set(key, remembered)
+      .finally(() => underWay.delete(key))
+    underWay.set(key, remembered)
     return remembered
   }
 
@@ -112,7 +112,7 @@ export function createAuthenticators(options: AuthenticateOptions): Authenticato
     const key = hashOf(credentials)
     const known = users.get(key) ?? strangers.get(key)
     if (known && clock.ticks() < known.until) return known.userCtx
-    return running.get(key) ?? request(key, credentials, client)
+    return underWay.get(key) ?? request(key, credentials, client)
   }
 
   return {

@@ -49,8 +49,8 @@ interface Answer {
 /** @param url of the inbox, without a slash at its end */
 export function createInbox(url: string): Inbox {
   async function request(path: string, init: RequestInit, signal: AbortSignal): Promise<Answer | Later> {
-    const aborting = new AbortController()
-    const abort = () => aborting.abort()
+    const controller = new AbortController()
+    const abort = () => controller.abort()
     const timer = setTimeout(abort, ANSWER_MS)
     signal.addEventListener('abort', abort)
     try {
@@ -58,7 +58,7 @@ export function createInbox(url: string): Inbox {
         ...init,
         credentials: 'omit',
         cache: 'no-store',
-        signal: aborting.signal,
+        signal: controller.signal,
       })
       const body: unknown = await answer.json().catch(() => ({}))
       const after = Number(answer.headers.get('retry-after') ?? NaN)

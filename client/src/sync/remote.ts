@@ -58,8 +58,8 @@ export function openRemote(
     const { body } = init
     const isFeed = address.includes('feed=longpoll')
     const limits = { silenceMs: isFeed ? FEED_SILENCE_MS : silenceMs, onBegin }
-    const fetchAnswer = (opened: RequestInit) =>
-      fetchWithLimits((at, how) => PouchDB.fetch(at, how), address, opened, limits)
+    const fetchAnswer = (options: RequestInit) =>
+      fetchWithLimits((at, how) => PouchDB.fetch(at, how), address, options, limits)
     const send = (body: string) => fetchAnswer({ ...init, body })
     try {
       const answer = await (typeof body === 'string' ? sendInParts(address, body, send) : fetchAnswer(init))

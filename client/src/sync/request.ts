@@ -3,7 +3,7 @@ export interface Limits {
   /** Maximum time without a byte, milliseconds. */
   readonly silenceMs: number
   /** Called with each request that begins. Returns a function that forgets the request. */
-  readonly onBegin: (aborting: OpenRequest) => () => void
+  readonly onBegin: (request: OpenRequest) => () => void
 }
 
 /** An open request. */
@@ -22,8 +22,8 @@ export async function fetchWithLimits(
   init: RequestInit,
   { silenceMs, onBegin }: Limits,
 ): Promise<Response> {
-  const aborting = new AbortController()
-  const abort = () => aborting.abort()
+  const controller = new AbortController()
+  const abort = () => controller.abort()
   const sendingMs = typeof init.body === 'string' ? init.body.length / SLOWEST : 0
   let receivedAt = Date.now() + sendingMs
   const forget = onBegin({ abort, silentMs: () => Date.now() - receivedAt })
@@ -43,7 +43,7 @@ export async function fetchWithLimits(
   }
   try {
     // No cookies: they belong to another user, or to none. This also keeps browsers from showing a password prompt.
-    const answer = await fetch(url, { ...init, credentials: 'omit', signal: aborting.signal })
+    const answer = await fetch(url, { ...init, credentials: 'omit', signal: controller.signal })
     onReceived()
     return await wholeOf(answer, onReceived)
   } catch (thrown) {
