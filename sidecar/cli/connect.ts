@@ -7,7 +7,7 @@ import { CouchError } from '../couch/couch-errors.ts'
 export async function withCouch<T>(config: Config, work: (couch: Couch) => Promise<T>): Promise<T> {
   if (config.couchdbUrl === undefined) {
     throw new ConfigError([
-      'COUCHDB_URL: expected the server to ask, such as http://user:password@host:5984, got none; the embedded server of a running "start" prints its own',
+      'COUCHDB_URL: expected the address of a server, such as http://user:password@host:5984, got none; a running "start" prints the address of its embedded server',
     ])
   }
   const couch = createCouch({ url: config.couchdbUrl, connections: config.connections })
