@@ -97,6 +97,28 @@ test('readers read a database from its start if it is created again between two 
   await eventually(() => expect(reader.updates.slice(1000).map(({ id }) => id)).toEqual(['updated:db0']))
 })
 
+test('a page of a former database does not set the sequence of the new one', async () => {
+  needs('database identity')
+  const { db, proxy, feed, run, collect } = await setUp()
+  await db.report(...updatesOf(10))
+  run()
+  await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
+  const held = hold('answer')
+  proxy.next(held.fault, isPage)
+  const reader = collect()
+  await eventually(() => expect(held.isThere()).toBe(true))
+  await remake(db)
+  await eventually(async () => {
+    await db.report('created:new') // CouchDB may answer 404 for a moment
+    expect(feed.counts().rows).toBeGreaterThan(0) // the hub follows the new database
+  })
+  const before = proxy.requests.filter(isPage).length
+  held.release()
+  await eventually(() => expect(reader.ids()).toContain('created:new'))
+  expect(proxy.requests.filter(isPage)[before]!.query.get('since')).toBe('0')
+  expect(new Set(reader.ids()).size, 'ten of the former database').toBe(11)
+})
+
 test('the feed waits until its database exists', async () => {
   const db = await freshEventDatabase()
   await deleteDb(db.name)
