@@ -1,6 +1,6 @@
 import type { Machine, Machines, State, Timeout } from '../ddocs/machine.ts'
 
-/** Renders the machines of each database as Markdown: for each type, a diagram, and a table of who may write what. */
+/** Renders the machines of each database as Markdown: a diagram for each type, whose arrows say who may write the transition. */
 export function renderMachines(databases: Readonly<Record<string, Machines>>): string {
   const parts = Object.entries(databases).flatMap(([database, machines]) => [
     `## In ${database}\n`,
@@ -13,11 +13,11 @@ const HEAD = `# The machines
 
 This page is generated from \`ddocs/machines.ts\` by \`npm run docs:machines\`. Do not edit it.
 
-A state marked _safe_ or _unsafe_ has a handler. The tables show who may write each transition:
+A state marked _safe_ or _unsafe_ has a handler. An arrow says who may write the transition:
 
 - _client_: every user that may write into the database.
 - _owner_: the document's own device, and the other devices of its owner.
-- _sidecar_: the sidecar alone.
+- _sidecar_: the sidecar alone. It also writes the transitions with a time, when that time has come.
 
 Server admins may write any transition.
 `
@@ -31,11 +31,6 @@ function renderMachine(type: string, machine: Machine): string {
     'stateDiagram-v2',
     ...states.flatMap(([name, state]) => diagramOf(name, state)),
     '```',
-    '',
-    '| from | to | who |',
-    '| --- | --- | --- |',
-    ...states.flatMap(([name, state]) => (state.create ? [row('(nothing)', name, state.create)] : [])),
-    ...states.flatMap(([name, state]) => rowsOf(name, state)),
     '',
   ].join('\n')
 }
@@ -51,14 +46,17 @@ function diagramOf(name: string, { mode, create, next = {}, timeout }: State): s
   ].filter((line) => !timeout || line !== `  ${name} --> ${timeout.next}: sidecar`)
 }
 
-const rowsOf = (name: string, { next = {}, timeout }: State): string[] =>
-  Object.entries(next).map(([target, writer]) =>
-    row(name, target, timeout?.next === target ? `${writer}, ${whenEnds(timeout)}` : writer),
-  )
-
-const row = (from: string, to: string, who: string) => `| ${from} | ${to} | ${who} |`
-
 const whenEnds = (timeout: Timeout): string =>
-  'at' in timeout ? `at its ${timeout.at}` : `after ${inHours(timeout.afterMs)}`
+  'at' in timeout ? `at its ${timeout.at}` : `after ${durationOf(timeout.afterMs)}`
 
-const inHours = (ms: number): string => `${ms / 3_600_000} h`
+const UNITS = [
+  ['days', 86_400_000],
+  ['hours', 3_600_000],
+  ['minutes', 60_000],
+] as const
+
+/** In the largest unit that a whole number above one of them makes: `7 days`, `24 hours`. */
+function durationOf(ms: number): string {
+  const [unit, length] = UNITS.find(([, length]) => ms % length === 0 && ms > length) ?? ['ms', 1]
+  return `${ms / length} ${unit}`
+}

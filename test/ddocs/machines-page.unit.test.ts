@@ -15,7 +15,7 @@ test('docs/machines.md matches the machines in the code', async () => {
   await expect(text).toMatchFileSnapshot(page)
 })
 
-test('a page has a diagram and a table for each type', () => {
+test('a page has a diagram for each type', () => {
   const paid: State = {
     ...{ mode: 'unsafe', create: 'client', next: { done: 'sidecar', late: 'sidecar' } },
     timeout: { afterMs: 7_200_000, next: 'late' },
@@ -26,13 +26,8 @@ test('a page has a diagram and a table for each type', () => {
   [*] --> paid: client
   paid: paid (unsafe)
   paid --> done: sidecar
-  paid --> late: after 2 h
+  paid --> late: after 2 hours
   done --> [*]
   late --> paid: owner
-`)
-  expect(text).toContain(`| (nothing) | paid | client |
-| paid | done | sidecar |
-| paid | late | sidecar, after 2 h |
-| late | paid | owner |
 `)
 })
