@@ -5,7 +5,7 @@ import { isCouchError } from '../couch/couch-errors.ts'
 import { measureIndexes } from '../indexes/measure.ts'
 import { buildsIndexes, readNotes } from '../indexes/notes.ts'
 import { groupDatabases, patternsOf } from '../databases/patterns.ts'
-import { findStuck } from '../databases/stuck.ts'
+import { findStuck, type StuckGroup } from '../databases/stuck.ts'
 import { listWorkers, type Listed } from '../workers/list-workers.ts'
 import { ConfigError } from '../core/errors.ts'
 import { shellWord } from '../core/shell-word.ts'
@@ -21,7 +21,6 @@ import { Semaphore } from '../core/semaphore.ts'
 import { countDocuments } from '../docstate/operator/count-documents.ts'
 import { handlerSettingsIn } from '../databases/handler-settings.ts'
 import { eachDatabase } from './each-database.ts'
-import { stuckLines } from './stuck-lines.ts'
 import { whileBuilding } from './while-building.ts'
 
 /** If a glob matches more databases, they are counted together, and their indexes are not read. */
@@ -71,6 +70,23 @@ export async function status(terminal: Terminal, config: Config, { stuck, json }
     terminal.print(`workers\n${workers.length > 0 ? workers.map(lineOf).join('\n') : '  no worker is running'}`)
     const all = [...lines, ...settingLines(settings)]
     if (all.length > 0) terminal.print(['handlers', ...all].join('\n  '))
+  })
+}
+
+function stuckLines(groups: readonly StuckGroup[]): string[] {
+  if (groups.length === 0) return ['no document is stuck']
+  return groups.flatMap(({ databases, type, state, status, count, since, code, why, next, example }) => {
+    const reason = [code, why].filter(Boolean).join(': ')
+    const old = since === undefined ? '' : `, oldest since ${since}`
+    const such =
+      example === undefined
+        ? ''
+        : `, such as ${example.id}${example.database === databases ? '' : ` in ${example.database}`}`
+    return [
+      oneLine(`  ${databases}  ${type}/${state}  ${status}  ${count}${old}${such}`),
+      oneLine(`    why: ${reason}`),
+      oneLine(`    next: ${next}`),
+    ]
   })
 }
 
