@@ -1,9 +1,8 @@
 import type { Logger } from 'pino'
-import type { Clock } from '../core/clock.ts'
+import { isoTime, type Clock } from '../core/clock.ts'
 import type { BudgetShare } from '../core/byte-budget.ts'
-import type { StoredDoc } from '../couch/documents.ts'
-import { compareRevs } from '../couch/documents.ts'
-import { isIdle, type Classify } from './classify.ts'
+import { compareRevs, type StoredDoc } from '../couch/documents.ts'
+import { docstateOf, isIdle, type Classify } from './classify.ts'
 import type { Counters } from './counters.ts'
 import type { DelayQueue } from './finding/delay-queue.ts'
 import type { AttemptEnd } from './attempt.ts'
@@ -12,9 +11,10 @@ import type { RunAttempt } from './run-attempt.ts'
 import type { HandlerQueue, QueueOf } from './finding/handler-queues.ts'
 import type { LeaseWatch } from './claims/lease-watch.ts'
 import { keyOrNone } from './keys.ts'
+import { withDocstate } from './outcome-documents.ts'
 import type { Shadows } from './shadows.ts'
-import { OwnRevisions } from './own-revisions.ts'
 import type { Registration } from './types.ts'
+import type { WriteDoc } from './write-doc.ts'
 
 export interface DispatchOptions {
   readonly classify: Classify
@@ -25,8 +25,7 @@ export interface DispatchOptions {
   readonly rescue: { readonly run: RunAttempt; readonly share: BudgetShare }
   /** For a document with branches. */
   readonly resolve: { readonly run: RunAttempt; readonly share: BudgetShare }
-  /** For a state with a timeout whose end is not recorded. */
-  readonly startTimeout: (until: number) => RunAttempt
+  readonly writeDoc: WriteDoc
   /** Gets each document that needs work, except conflicts. */
   readonly shadows: Shadows
   readonly delayQueue: DelayQueue
@@ -74,7 +73,7 @@ export class Dispatch {
    */
   offer(doc: StoredDoc, bytes: number, settled: () => void, anyway = false): HandlerQueue | undefined {
     if (this.attempts.join(doc, settled)) return undefined
-    const { classify, isOurs, clock, delayQueue, leases, queueOf, rescue, resolve, startTimeout } = this.#options
+    const { classify, isOurs, clock, delayQueue, leases, queueOf, rescue, resolve } = this.#options
     const classification = classify(doc, clock.now())
     const ours = !isIdle(classification) && (anyway || isOurs(doc))
     if (!isIdle(classification) && classification.kind !== 'conflict') this.#options.shadows.offer(doc)
@@ -116,12 +115,26 @@ export class Dispatch {
         const queue = queueOf(registration)
         const key = keyOrNone(registration, doc)
         if (key !== undefined && queue.keys.isFull(key, doc._id)) break
-        const run = classification.kind === 'untimed' ? startTimeout(classification.until) : queue.run
+        const run = classification.kind === 'untimed' ? this.#startTimeout(classification.until) : queue.run
         return this.attempts.tryStart({ doc, bytes, settled, ...queue, run }) ? undefined : queue
       }
     }
     settled()
     return undefined
+  }
+
+  /** Records the end of a state's timeout in the document, so that any worker ends the state on time. */
+  #startTimeout(until: number): RunAttempt {
+    const { writeDoc, log } = this.#options
+    return async (attempt) => {
+      const { id, doc } = attempt
+      const docstate = { ...docstateOf(doc), state: String(doc.state), timeout_at: isoTime(until) }
+      const outcome = await writeDoc(attempt, withDocstate(doc, docstate))
+      if (outcome.kind === 'lost') return 'overtaken'
+      if (outcome.kind !== 'refused') return 'settled'
+      log.warn({ doc: id, ...outcome.failure }, 'CouchDB refuses to store the timeout of a state')
+      return 'not-taken'
+    }
   }
 
   /** Notes a revision without its document. True if it needs no read, or the document's attempt takes care of it. */
@@ -181,5 +194,42 @@ export class Dispatch {
   #again(doc: StoredDoc, bytes: number): void {
     const full = this.offer(doc, bytes, () => undefined)
     if (full) this.#options.onFull(full)
+  }
+}
+
+/** Maximum number of remembered revisions. */
+const MOST_REVISIONS = 10_000
+/** Maximum length of a remembered id, in characters. Documents with longer ids are read once more. */
+const LONGEST_ID = 200
+
+/**
+ * The last revisions that this worker saved. They identify feed rows older than the saved document: a resync may have
+ * found it before the feed.
+ */
+class OwnRevisions {
+  readonly #saved = new Map<string, { readonly rev: string; readonly needsWork: boolean }>()
+
+  /** @param needsWork whether the document needs another handler or attempt */
+  add({ _id: id, _rev: rev }: StoredDoc, needsWork: boolean): void {
+    this.#saved.delete(id)
+    if (id.length <= LONGEST_ID) this.#saved.set(id, { rev, needsWork })
+    if (this.#saved.size > MOST_REVISIONS) this.#saved.delete(this.#saved.keys().next().value!)
+  }
+
+  /** Call when the database was recreated: its revisions are different. */
+  clear(): void {
+    this.#saved.clear()
+  }
+
+  /**
+   * Whether a revision needs no more work. The saved revision is forgotten once it or a later one arrives: no older one
+   * follows.
+   */
+  covers(id: string, rev: string): boolean {
+    const known = this.#saved.get(id)
+    if (known === undefined) return false
+    const order = compareRevs(rev, known.rev)
+    if (order >= 0) this.#saved.delete(id)
+    return order < 0 || (order === 0 && !known.needsWork)
   }
 }

@@ -42,7 +42,6 @@ import { Quarantine } from './quarantine.ts'
 import { createRescue } from './rescue.ts'
 import { createSaveOutcome } from './save-outcome.ts'
 import { createShadows } from './shadows.ts'
-import { createStartTimeout } from './start-timeout.ts'
 import { createTraces, untraced } from './traces.ts'
 import { createWriteDoc } from './write-doc.ts'
 import { declaredStates, type UndeclaredCount } from './undeclared.ts'
@@ -124,7 +123,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     onPaused,
     onTrouble,
     shadows,
-    ...{ classify, queueOf, delayQueue, leases: waits.leases, counts, clock, log },
+    ...{ classify, queueOf, writeDoc, delayQueue, leases: waits.leases, counts, clock, log },
     isOurs(doc) {
       const { _id, _conflicts, type, state } = doc
       const pair = { type: String(type), state: _conflicts ? IN_CONFLICT : String(state) }
@@ -136,7 +135,6 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
       run: createResolve({ database, writer, table: options.table, delayQueue, waits, telemetry, clock, log, signal }),
       share: byteBudget.share(),
     },
-    startTimeout: createStartTimeout({ writeDoc, log }),
     onFull: (queue) => backlog.add(queue),
   })
   const readInParts = createReadInParts(database, dispatch.attempts, log)

@@ -13,8 +13,7 @@ import { rebase } from './outcome-documents.ts'
 import type { Attempt } from './attempt.ts'
 import { compareRevs } from '../couch/documents.ts'
 import type { ReadHeld } from './claims/read-held.ts'
-import { docOf, holdsClaim } from './claims/rivals.ts'
-import { createTidy } from './claims/tidy.ts'
+import { docOf, holdsClaim, judgeOutcome, takingOut } from './claims/rivals.ts'
 
 /** The result of a write on an attempt's document, once it is known. */
 export type WriteResult =
@@ -73,7 +72,7 @@ export function createWriteDoc({
   log,
 }: WriteDocOptions): WriteDoc {
   const byWriter = (doc: StoredDoc, how: WriteOptions) => writer.write(doc, how)
-  const tidy = createTidy({ database, clock, random, signal })
+  const retried = <T>(request: () => Promise<T>) => withRetries(request, { clock, random, signal })
 
   async function tryWrite(
     attempt: Attempt,
@@ -96,6 +95,20 @@ export function createWriteDoc({
     }
   }
 
+  /**
+   * Deletes the losing leaves of a race. The race follows a write on `base`, without a claim, that was stored below the
+   * quorum. True if our leaf was deleted.
+   */
+  async function tidy(attempt: Attempt, base: StoredDoc): Promise<boolean> {
+    const leaves = await retried(() => database.leaves(attempt.id, { signal }))
+    const ours = leaves.find(({ _rev }) => _rev === attempt.doc._rev)
+    const out = ours ? judgeOutcome(ours, base, leaves) : []
+    if (!ours || out.length === 0) return false
+    const kept = leaves.filter((leaf) => !leaf._deleted && !out.includes(leaf))
+    await retried(() => database.merge(takingOut(out, kept), { signal }))
+    return out.includes(ours)
+  }
+
   /** Reads the current document: of several branches ours, if it exists. Undefined if all branches are deleted. */
   async function read(
     attempt: Attempt,
@@ -103,7 +116,7 @@ export function createWriteDoc({
   ): Promise<StoredDoc | undefined | 'denied'> {
     const leaves = (how: CallOptions) => leavesOf(attempt.id, how)
     const readLeaves = () => (held === 'hardly' ? leaves({ signal }) : readHeld(leaves, held === 'held'))
-    const found = await withRetries(readLeaves, { clock, random, signal })
+    const found = await retried(readLeaves)
     if (found.length === 0) return 'denied'
     const living = found.filter(({ _deleted }) => !_deleted).sort((a, b) => compareRevs(b._rev, a._rev))
     const current = living.find((leaf) => holdsClaim(attempt, leaf)) ?? living[0]
