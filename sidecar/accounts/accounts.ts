@@ -2,6 +2,7 @@ import type { CallOptions, Database } from '../couch/database.ts'
 import type { StoredDoc } from '../couch/documents.ts'
 import { repeatOnConflict } from '../couch/repeat-on-conflict.ts'
 import { readInParts } from '../couch/read-in-parts.ts'
+import type { Resolver } from '../docstate/conflicts/merge.ts'
 import { normaliseAddress, ownerRoleOf, type Address } from './owner.ts'
 import type { Account, Ownership, StoredAccount } from './account-documents.ts'
 import { accountIdOf, ownershipIdOf, syncpointOf, type DbName } from './account-names.ts'
@@ -95,6 +96,24 @@ function withNews({ docstate: _entry, error: _error, ...account }: Account, news
 
 const withOne = <Id extends string>(known: readonly Id[], id: Id | undefined): readonly Id[] =>
   id === undefined || known.includes(id) ? known : [...known, id]
+
+/** Merges two accounts of one address that a cluster accepted: combines devices and channels, to be reconciled. */
+export const mergeAccount: Resolver = ({ ours, theirs }) => {
+  const [one, other] = [ours, theirs] as unknown as [Account, Account]
+  const database = one.database ?? other.database
+  const user_id =
+    (one.database !== undefined ? one.user_id : other.database && other.user_id) ?? one.user_id ?? other.user_id
+  const archived = [...(one.archived ?? []), ...(other.archived ?? [])]
+  return {
+    ...one,
+    ...(user_id !== undefined && { user_id }),
+    ...(database !== undefined && { database }),
+    state: user_id === undefined ? 'new' : 'changed',
+    devices: [...new Set([...one.devices, ...other.devices])],
+    channels: [...new Set([...one.channels, ...other.channels])],
+    ...(archived.length > 0 && { archived: [...new Set(archived)] }),
+  }
+}
 
 /** Name and URL of the control database that holds a user's documents. */
 export interface Home {

@@ -1,3 +1,4 @@
+import { same } from '../../../ddocs/lib/same.ts'
 import type { Ownership, StoredAccount } from '../../accounts/account-documents.ts'
 import { ownershipIdOf, userDatabaseOf } from '../../accounts/account-names.ts'
 import { SidecarError } from '../../core/errors.ts'
@@ -13,9 +14,8 @@ import { isMember, isOpen, type StoredRecord } from '../channel-documents.ts'
 import { copiesOf, copyIdsOf } from './copies.ts'
 import { invitedTo, mayBeTooMany, type Invited } from './invited.ts'
 import { subscriptionIdOf } from '../channel-names.ts'
-import { giveRoles } from './roles.ts'
 import { readDesiredState, type DesiredState } from './desired-state.ts'
-import type { Doc } from '../../couch/documents.ts'
+import type { Doc, StoredDoc } from '../../couch/documents.ts'
 import { writtenFrom } from '../../couch/written.ts'
 
 export interface ReconcileOptions {
@@ -132,6 +132,42 @@ async function giveAccess(
 const idOfUser = (device: string) => userIdOf(userNameOf(device))
 
 const isOpenTo = (record: StoredRecord, { address }: StoredAccount) => isOpen(record) && isMember(record, address)
+
+/** Roles of owners and channels. An operator gave all other roles of a user. */
+const OURS = /^(owner|channel)-[0-9a-f]{32}$/
+
+/**
+ * Gives these users exactly these owner and channel roles. Removes conflicting revisions of a user's document: they
+ * would come back when the document is deleted. True if nothing had to change. Otherwise the caller must check again:
+ * another worker may know newer roles, or have written at the same time, and a cluster accepts both writes.
+ *
+ * @param docs documents of `_users`, read before the desired roles were read
+ */
+async function giveRoles(
+  users: Database,
+  docs: readonly StoredDoc[],
+  roles: readonly string[],
+  call: CallOptions,
+): Promise<boolean> {
+  let isDone = true
+  for (const { _conflicts = [], ...user } of docs) {
+    const given = rolesOf(user)
+    const wanted = [...given.filter((role) => !OURS.test(role)), ...roles]
+    const isRight = same([...given].sort(), [...wanted].sort())
+    if (isRight && _conflicts.length === 0) continue
+    isDone = false
+    try {
+      for (const rev of _conflicts) await users.remove(user._id, rev, call)
+      if (!isRight) await users.put({ ...user, roles: wanted }, call)
+    } catch (thrown) {
+      if (!isCouchError(thrown, 'conflict') && !isCouchError(thrown, 'not_found')) throw thrown
+    }
+  }
+  return isDone
+}
+
+const rolesOf = ({ roles }: StoredDoc): readonly string[] =>
+  Array.isArray(roles) ? roles.filter((role) => typeof role === 'string') : []
 
 async function isUnchanged(
   { control }: ReconcileOptions,

@@ -4,9 +4,17 @@ import type { Doc } from '../../couch/documents.ts'
 import { mergeFields, type Conflict, type Resolver } from '../../docstate/conflicts/merge.ts'
 import { isChangedTwice, CHANGED_TWICE } from '../channel-documents.ts'
 import { closeOf, isEnding } from '../ending.ts'
-import { isSeen, mergeMembers, REQUESTED, listOf, requestsTheSame } from './request.ts'
 import { isObject } from '../../../ddocs/lib/document.ts'
+import { normaliseAddress } from '../../accounts/owner.ts'
 import { normaliseName } from '../channel-names.ts'
+import { membersOf } from '../shape.ts'
+
+/** The fields that an owner requests. */
+const REQUESTED = ['members', 'data'] as const
+type RequestedField = (typeof REQUESTED)[number]
+
+/** States in which the sidecar has seen the requested fields, or refused them. */
+const SEEN = ['accepted', 'ready', 'error']
 
 /**
  * Merges two documents of one channel. The document of the later life wins. Within one life, closing wins. Otherwise
@@ -113,11 +121,36 @@ function inOrder({ ours, theirs }: Conflict): readonly [Doc, Doc] {
   return isLater ? [theirs, ours] : [ours, theirs]
 }
 
+const isSeen = ({ state }: Doc): boolean => SEEN.includes(String(state))
+
+const requestsTheSame = (one: Doc, other: Doc, field: RequestedField): boolean =>
+  isDeepStrictEqual(requestedIn(one, field), requestedIn(other, field))
+
+/** The value of a field, with members normalised and sorted. */
+function requestedIn(doc: Doc, field: RequestedField): unknown {
+  const members = field === 'members' ? listOf(doc.members) : undefined
+  return members ? membersOf({ members, owner: String(doc.owner) }) : doc[field]
+}
+
+/** Members on both lists, and members added to one since `base`. Undefined if an argument is no list. */
+function mergeMembers(ours: unknown, theirs: unknown, base: unknown): readonly string[] | undefined {
+  const [one, other, before] = [ours, theirs, base].map(listOf)
+  if (!one || !other || !before) return undefined
+  const has = (list: readonly string[], member: string) =>
+    list.some((listed) => normaliseAddress(listed) === normaliseAddress(member))
+  const kept = one.filter((member) => has(other, member) || !has(before, member))
+  return [...kept, ...other.filter((member) => !has(one, member) && !has(before, member))]
+}
+
 /** Members on both lists. An address on only one list is left out: the other side may have removed it. */
 function onBoth(one: unknown, other: unknown): { readonly members?: readonly string[] } {
   const members = mergeMembers(one, other, [...(listOf(one) ?? []), ...(listOf(other) ?? [])])
   return members ? { members } : {}
 }
+
+/** Undefined if `members` is no list of addresses. An absent list counts as empty. */
+const listOf = (members: unknown = []): readonly string[] | undefined =>
+  Array.isArray(members) && members.every((member) => typeof member === 'string') ? members : undefined
 
 /** Cuts between characters: half a surrogate pair is invalid JSON. */
 const beginningOf = (text: string, most: number): string => [...text].slice(0, most).join('')
