@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { cpus, totalmem } from 'node:os'
 import { join } from 'node:path'
 import type { Couch } from '../sidecar/couch/client.ts'
-import { detectEngine } from '../sidecar/deploy/detect.ts'
+import { detectEngine } from '../sidecar/deploy/deploy.ts'
 import { answerOf } from '../test/support/answers.ts'
 
 /** A figure with its target. */

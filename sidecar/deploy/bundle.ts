@@ -1,7 +1,7 @@
 import { relative } from 'node:path'
 import { SourceMap, type SourceMapPayload } from 'node:module'
 import type { Position } from 'acorn'
-import { build, type BuildFailure, type BuildOptions, type Message } from 'esbuild'
+import { build, stop, type BuildFailure, type BuildOptions, type Message } from 'esbuild'
 import { DeployError, refuseBroken } from './deploy-errors.ts'
 
 /** `es2017`: SpiderMonkey 60 and later, QuickJS, PouchDB. `es5`: SpiderMonkey 1.8.5. */
@@ -85,4 +85,21 @@ const isBuildFailure = (thrown: unknown): thrown is BuildFailure => thrown insta
 
 function faultOf({ location, text }: Message): string {
   return location ? `${location.file}:${location.line}:${location.column + 1}: ${text}` : text
+}
+
+let users = 0
+
+/**
+ * Runs work that uses esbuild. esbuild keeps a process for its next use, possibly days later, so the last user stops
+ * it. Do not use the synchronous functions of esbuild: they keep a thread with a process of its own, which is not
+ * reaped after the stop.
+ */
+export async function withEsbuild<T>(work: () => Promise<T>): Promise<T> {
+  users += 1
+  try {
+    return await work()
+  } finally {
+    users -= 1
+    if (users === 0) await stop()
+  }
 }

@@ -2,14 +2,14 @@ import { basename, join, dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Machines } from '../../ddocs/machine.ts'
 import type { Doc } from '../couch/documents.ts'
-import type { Target } from './bundle.ts'
-import { refuseBroken } from './deploy-errors.ts'
-import { evaluateModules, isFunction, type Evaluated } from './evaluate.ts'
+import { bundleModules, withEsbuild, type Bundle, type Target } from './bundle.ts'
+import { DeployError, refuseBroken } from './deploy-errors.ts'
+import { toExpression } from './dialect.ts'
 import { finishDdoc } from './keep-machines.ts'
 import { fieldPath, readLayout, type DdocSources } from './layout.ts'
 import { allSamples, samplesFrom } from './samples.ts'
-import { createSandbox } from './sandbox.ts'
-import { tryFunctions, type TriedFunction } from './trial.ts'
+import { createSandbox, type Sandbox } from './sandbox.ts'
+import { inWords, tryFunctions, type TriedFunction } from './trial.ts'
 import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import compile from 'couchdb-compile'
@@ -76,12 +76,6 @@ export async function compileFolder({ folder, machines, target = 'es2017' }: Com
   return docs
 }
 
-function contentOf({ path, file }: { path: string; file: string }, module: Evaluated | undefined): Content {
-  if (!module) return { kind: 'copy', path, file }
-  if (isFunction(module)) return { kind: 'text', path: fieldPath(path), text: module.expression }
-  return { kind: 'json', path: fieldPath(path), json: JSON.stringify(module.value) ?? 'null' }
-}
-
 /** Faults of files that make the same field: it would be unclear which one wins. */
 function doubleFaults({ name, sources }: DdocSources): string[] {
   const files = new Map<string, string>()
@@ -93,11 +87,57 @@ function doubleFaults({ name, sources }: DdocSources): string[] {
   })
 }
 
+/** A module's default export: its expression, and the value of that expression. */
+interface Evaluated {
+  readonly file: string
+  readonly expression: string
+  readonly value: unknown
+}
+
+/** Evaluates modules; the keys of the map are their files. Throws `DeployError` with the faults of all modules. */
+async function evaluateModules(
+  files: readonly string[],
+  target: Target,
+  sandbox: Sandbox,
+): Promise<ReadonlyMap<string, Evaluated>> {
+  const evaluated = new Map<string, Evaluated>()
+  const faults: string[] = []
+  await withEsbuild(async () => {
+    for (const [index, bundle] of (await bundleModules(files, target)).entries()) {
+      try {
+        evaluated.set(files[index]!, await evaluate(bundle, target, sandbox))
+      } catch (thrown) {
+        if (!(thrown instanceof DeployError)) throw thrown
+        faults.push(...thrown.faults)
+      }
+    }
+  })
+  refuseBroken(faults)
+  return evaluated
+}
+
+async function evaluate(bundle: Bundle, target: Target, sandbox: Sandbox): Promise<Evaluated> {
+  const expression = await toExpression(bundle, target)
+  try {
+    return { file: bundle.file, expression, value: sandbox.evaluate(expression, bundle.file) }
+  } catch (cause) {
+    throw new DeployError('ddocs_broken', [`${bundle.file}: threw when it was loaded: ${inWords(cause)}`], { cause })
+  }
+}
+
+const isFunction = ({ value }: Evaluated) => typeof value === 'function'
+
 /** Content of a file in the layout: text, JSON, or a copy of a file on disk. */
 type Content =
   | { readonly kind: 'text'; readonly path: string; readonly text: string }
   | { readonly kind: 'json'; readonly path: string; readonly json: string }
   | { readonly kind: 'copy'; readonly path: string; readonly file: string }
+
+function contentOf({ path, file }: { path: string; file: string }, module: Evaluated | undefined): Content {
+  if (!module) return { kind: 'copy', path, file }
+  if (isFunction(module)) return { kind: 'text', path: fieldPath(path), text: module.expression }
+  return { kind: 'json', path: fieldPath(path), json: JSON.stringify(module.value) ?? 'null' }
+}
 
 /** Writes the files as a couchapp into a temporary folder, which `couchdb-compile` turns into the document. */
 async function assemble(name: string, contents: readonly Content[]): Promise<Doc> {

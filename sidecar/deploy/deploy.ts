@@ -3,11 +3,13 @@
  * databases. It does not write equal documents, so the next run finishes an interrupted one. A new index is built
  * beside the current one, which answers queries meanwhile (`staging/`).
  */
+import { z } from 'zod'
 import type { Couch } from '../couch/client.ts'
+import { isCouchError } from '../couch/couch-errors.ts'
+import { server } from '../couch/schemas.ts'
 import type { Target } from './bundle.ts'
 import { createCompiler, type Compiler, type Template } from './compiler.ts'
 import { deployDatabase } from './deploy-database.ts'
-import { detectEngine } from './detect.ts'
 import { explainFailure } from './explain-failure.ts'
 import { isEverybodys, refuseFailures } from './failures.ts'
 import { findMissing, refuseMissing } from './missing.ts'
@@ -73,4 +75,44 @@ const namesOf = (deployments: readonly Deployment[]) => deployments.map(({ datab
 
 const refuse = (couch: Couch) => (thrown: unknown) => {
   throw explainFailure(thrown, couch.url, [])
+}
+
+/** The JavaScript engine that runs the functions of design documents. */
+interface Engine {
+  /** `quickjs`, `spidermonkey 102`, or `unknown`. */
+  readonly name: string
+  readonly target: Target
+}
+
+const UNKNOWN: Engine = { name: 'unknown', target: 'es2017' }
+
+/** Erlang's name for a node without a configured name. */
+const NAMELESS = 'nonode@nohost'
+
+/**
+ * Detects the server's engine. A server that does not report it counts as ES2017: PouchDB, or a CouchDB that requires
+ * admin rights. Throws `CouchError` if no answer comes.
+ */
+export async function detectEngine(couch: Couch, signal?: AbortSignal): Promise<Engine> {
+  try {
+    const { features = [] } = await couch.request({ signal }, server)
+    if (features.includes('quickjs')) return { name: 'quickjs', target: 'es2017' }
+    const { name: node } = await couch.request({ path: '_node/_local', signal }, nodeOf)
+    if (node === NAMELESS) return UNKNOWN // the next request makes a nameless CouchDB 3.5 call clouseau and crash
+    const { javascript_engine: engine } = await couch.request({ path: '_node/_local/_versions', signal }, versions)
+    return engine?.name ? engineFrom(engine.name, engine.version) : UNKNOWN
+  } catch (thrown) {
+    if (isCouchError(thrown) && thrown.status !== undefined) return UNKNOWN
+    throw thrown
+  }
+}
+
+const nodeOf = z.object({ name: z.string().optional() })
+const versions = z.object({
+  javascript_engine: z.object({ name: z.string().optional(), version: z.string().optional() }).optional(),
+})
+
+function engineFrom(name: string, version: string | undefined): Engine {
+  const target = name === 'spidermonkey' && version?.startsWith('1.') ? 'es5' : 'es2017'
+  return { name: version === undefined ? name : `${name} ${version}`, target }
 }
