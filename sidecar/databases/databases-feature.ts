@@ -8,12 +8,11 @@ import { metricsOf } from '../metrics/metric.ts'
 import type { Platform } from '../platform.ts'
 import { createPartitioning } from '../workers/partitioning.ts'
 import { capabilitiesOf, hasCapability, hasCapabilityAnywhere } from './capabilities.ts'
-import { createDatabaseCounters } from './database-counters.ts'
 import { databaseMetrics, handlerMetrics, memoryMetrics, visitMetrics } from './database-metrics.ts'
 import { createHandlerTables } from './handler-tables.ts'
-import { patternsOf } from './patterns.ts'
+import { patternOf, patternsOf } from './patterns.ts'
 import { together } from '../core/together.ts'
-import type { Counters } from '../docstate/counters.ts'
+import { Counters } from '../docstate/counters.ts'
 import { isGlob } from '../core/glob.ts'
 import { createVisitedDatabases, type VisitedDatabases, type VisitedDatabasesOptions } from './visited-databases.ts'
 import { followDatabase } from './follow.ts'
@@ -58,6 +57,22 @@ export function databasesFeature(platform: Platform): Feature {
     problems: () => problemsOf(engines),
     capabilities: capabilitiesOf(config, tables),
   }
+}
+
+/**
+ * Counters of databases, by the names and globs of the settings. All databases of a glob share one set of counters, and
+ * no count is lost when a database is deleted.
+ */
+interface DatabaseCounters {
+  /** Counters of a database, which must match a name or glob. */
+  readonly of: (database: string) => Counters
+  /** All counters, by name or glob. */
+  readonly all: ReadonlyMap<string, Counters>
+}
+
+export function createDatabaseCounters(patterns: readonly string[]): DatabaseCounters {
+  const all = new Map(patterns.map((pattern) => [pattern, new Counters()]))
+  return { all, of: (database) => all.get(patternOf(database, patterns))! }
 }
 
 /** Maximum databases named per problem; the others are counted. */

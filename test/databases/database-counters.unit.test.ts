@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createDatabaseCounters } from '../../sidecar/databases/database-counters.ts'
+import { createDatabaseCounters } from '../../sidecar/databases/databases-feature.ts'
 
 test('databases of one glob share their counters, and a named database has its own', () => {
   const { of, all } = createDatabaseCounters(['control', 'userdb-*', '*'])

@@ -8,7 +8,7 @@ import { serveDatabases, type ServeOptions } from '../../sidecar/databases/datab
 import { createControl, type Control } from '../../sidecar/docstate/control.ts'
 import type { Engine } from '../../sidecar/docstate/engine.ts'
 import { createEvents } from '../../sidecar/events/channels.ts'
-import { createDatabaseCounters } from '../../sidecar/databases/database-counters.ts'
+import { createDatabaseCounters } from '../../sidecar/databases/databases-feature.ts'
 import { createRegistry } from '../../sidecar/workers/registry.ts'
 import { everything, type Partitioning } from '../../sidecar/workers/partitioning.ts'
 import { createCompiler } from '../../sidecar/deploy/compiler.ts'
