@@ -12,7 +12,6 @@ import { extentOf, filesAfter, isBehind } from '../../couch/shard-seqs.ts'
 import { createSurvey, type Reading, type Survey } from '../../couch/survey.ts'
 import { Coverage } from './coverage.ts'
 import { EventWriter } from './event-writer.ts'
-import { findLost } from './find-lost.ts'
 import { Gather } from './gather.ts'
 import { Ledger } from './ledger.ts'
 import type { GlobalChangesSettings } from './event-settings.ts'
@@ -131,7 +130,7 @@ export function createGlobalChanges(options: GlobalChangesOptions): GlobalChange
     const began = clock.ticks()
     await makeSure(signal)
     await ledger.own(partition.buckets(), signal)
-    if (hasLost) await findLost(database, ledger, signal)
+    if (hasLost) await ledger.findLost(signal)
     hasLost = false
     const found = await lookAtAll(partition.buckets(), signal)
     swept += found.missed

@@ -7,7 +7,8 @@ import { CouchError } from '../../couch/couch-errors.ts'
 import { createLocalDoc, readLocalDocs, type LocalDoc } from '../../couch/local.ts'
 import type { Files } from '../../couch/shard-seqs.ts'
 import type { Reading } from '../../couch/survey.ts'
-import type { Known } from './lookout.ts'
+import { parseEventId, type DatabaseEvent } from '../event-documents.ts'
+import { unsure, type Known } from './lookout.ts'
 
 /** Number of buckets. At most as many workers can share them. Each bucket is a document. */
 export const BUCKETS = 64
@@ -64,6 +65,27 @@ export class Ledger {
   /** Whether the stored ledger is older than the last write here: an older copy was restored. Throws `CouchError`. */
   async isPutBack(signal: AbortSignal): Promise<boolean> {
     return (await this.#newest?.isPutBack(signal)) ?? false
+  }
+
+  /**
+   * Finds events that a restored older copy lacks, and marks them as not written: the next sweep writes them. The copy
+   * may be of all events, or of one shard range. Throws `CouchError`.
+   */
+  async findLost(signal: AbortSignal): Promise<void> {
+    const read = async (event: DatabaseEvent) => {
+      const docs = await this.#database.withPrefix(`${event}:`, { signal })
+      return new Set(docs.map(({ _id }) => parseEventId(_id)?.database))
+    }
+    const [created, updated, deleted] = [await read('created'), await read('updated'), await read('deleted')]
+    for (const name of this.names()) {
+      const known = this.get(name)
+      if (!created.has(name)) this.set(name, unsure(known))
+      else if (known && known.changes > 0 && !updated.has(name)) this.set(name, { ...known, changes: 0 })
+    }
+    for (const name of created) {
+      if (name === undefined || deleted.has(name) || !this.has(bucketOf(name))) continue
+      if (!this.get(name)) this.set(name, unsure(undefined)) // its deletion may be the lost event
+    }
   }
 
   names(): string[] {

@@ -3,9 +3,11 @@ import type { Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Condition } from '../../core/condition.ts'
 import type { Couch } from '../../couch/client.ts'
-import type { DatabaseEvent } from '../event-documents.ts'
+import { seqFrom, type Seq } from '../../couch/documents.ts'
+import { follow } from '../../feed/follow.ts'
+import { parseLine, type Source } from '../../feed/source.ts'
+import { isDatabaseEvent, type DatabaseEvent } from '../event-documents.ts'
 import { OwnFeeds } from './own-feeds.ts'
-import { followServer } from './server-feed.ts'
 
 export interface SourcesOptions {
   readonly couch: Couch
@@ -49,21 +51,51 @@ export class Sources {
 
   /** Runs until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    const { couch, mayHaveFeed, clock, random, log, onEvent, onGap } = this.#options
-    const onAvailable = (isAvailable: boolean) => {
-      this.#hasServerFeed = isAvailable
-      this.#changes.changed()
-      onGap()
-    }
+    const { mayHaveFeed } = this.#options
     this.#hasServerFeed = mayHaveFeed
     this.#runs = true
     try {
-      const server = { couch, clock, random, log, onEvent, onAgain: onGap, onAvailable }
-      await Promise.all([mayHaveFeed ? followServer(server, signal) : undefined, this.#closeOwnFeeds(signal)])
+      await Promise.all([mayHaveFeed ? this.#followServer(signal) : undefined, this.#closeOwnFeeds(signal)])
     } finally {
       this.#runs = false
       await this.#ownFeeds.close()
     }
+  }
+
+  /** Follows the server's `_db_updates` from now on, until the signal aborts. A sweep must find events that it misses. */
+  async #followServer(signal: AbortSignal): Promise<void> {
+    const { couch, clock, random, log, onEvent, onGap } = this.#options
+    let broke = true
+    const from = { seq: seqFrom('now') }
+    for await (const event of follow({ source: dbUpdatesOf(couch), from, clock, random }, signal)) {
+      switch (event.kind) {
+        case 'rows':
+          for (const { event: what, database } of event.rows) if (what) onEvent(what, database)
+          break
+        case 'connected':
+          if (!this.#hasServerFeed) this.#noteServerFeed(true)
+          else if (broke) onGap()
+          broke = false
+          break
+        case 'broken':
+          broke = true
+          if (event.error.code === 'not_found' && this.#hasServerFeed) {
+            log.warn(missing(couch.url))
+            this.#noteServerFeed(false)
+          } else log.debug({ code: event.error.code, reason: event.error.message }, 'the feed _db_updates is broken')
+          break
+        case 'restarted':
+        case 'caught-up':
+        case 'left':
+      }
+    }
+  }
+
+  /** Call this when the server gets or loses its feed. */
+  #noteServerFeed(isAvailable: boolean): void {
+    this.#hasServerFeed = isAvailable
+    this.#changes.changed()
+    this.#options.onGap()
   }
 
   /** Closes the own feeds each time the server gets its feed of all databases. */
@@ -76,3 +108,28 @@ export class Sources {
     }
   }
 }
+
+/** One row of the server's `_db_updates`. */
+interface DbUpdate {
+  readonly seq: Seq
+  readonly database: string
+  /** Undefined for an unknown event. */
+  readonly event: DatabaseEvent | undefined
+}
+
+/** The server's own `_db_updates`. Its life is that of the database `_global_changes`; 404 if that is missing. */
+const dbUpdatesOf = (couch: Couch): Source<DbUpdate> => ({
+  name: 'GET /_db_updates',
+  life: (place, signal) => couch.db('_global_changes').life(place, { signal }),
+  open: async (query, signal) => (await couch.stream({ path: '_db_updates', query, signal })).bytes,
+  parse: (request, line) =>
+    parseLine(request, line, ({ seq, db_name, type }) =>
+      typeof db_name === 'string'
+        ? { seq, database: db_name, event: isDatabaseEvent(type) ? type : undefined }
+        : undefined,
+    ),
+})
+
+const missing = (url: string) =>
+  'the server has no feed of all databases: its database _global_changes is missing. Changes are found by the ' +
+  `databases’ own feeds and by polling, which costs more. To add it, as an admin: curl -X PUT ${url}/_global_changes`

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { seqFrom } from '../../../sidecar/couch/documents.ts'
-import { Gathered } from '../../../sidecar/global-changes/reading/gathered.ts'
+import { Gathered } from '../../../sidecar/global-changes/reading/reader.ts'
 import { Update } from '../../../sidecar/global-changes/reading/update.ts'
 
 let seq = 0
