@@ -54,11 +54,7 @@ export const indexMetrics = defineMetrics({
     built_total: counter('builds', 'Builds that brought an index up to date.', BUILDS),
     failures_total: counter('builds', 'Builds that failed.', BUILDS),
     requests_total: counter('requests', 'Requests to CouchDB that check and build indexes.', 'indexes/pace.ts'),
-    sweep_found_total: counter(
-      'databases',
-      'Databases that a sweep found to be new or changed.',
-      'indexes/index-sweep.ts',
-    ),
+    sweep_found_total: counter('databases', 'Databases that a sweep found to be new or changed.', 'indexes/indexes.ts'),
     pace_ratio: gauge(
       'none',
       'Fraction of the build channels (concurrent builds) that may be used, from 1/64 to 1. Less than 1 while CouchDB is slow.',

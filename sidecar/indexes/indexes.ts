@@ -7,6 +7,7 @@ import { withTimeout } from '../core/timeout.ts'
 import type { Couch } from '../couch/client.ts'
 import { freeDisk } from './disk.ts'
 import { createPeriodicRun } from '../core/periodic.ts'
+import { filesAfter, isBehind } from '../couch/shard-seqs.ts'
 import { createSurvey, type Survey } from '../couch/survey.ts'
 import type { Events } from '../events/channels.ts'
 import type { NamePartition } from '../workers/name-partition.ts'
@@ -20,7 +21,6 @@ import { Pace } from './pace.ts'
 import { findServer, type Server } from './server.ts'
 import { findServersKen, type ServersKen } from './server.ts'
 import { checkSetting, type KenSettings, type NumberSetting } from './index-settings.ts'
-import { createSweep } from './index-sweep.ts'
 
 export interface IndexesOptions {
   readonly couch: Couch
@@ -110,7 +110,7 @@ export function createIndexes(options: IndexesOptions): Indexes {
   })
   const add = (database: string) => builder.add(database)
   const remove = (database: string) => builder.remove(database)
-  const lookAtAll = createSweep({ survey: options.survey ?? createSurvey(quick), book, isBuiltHere, add, remove })
+  const survey = options.survey ?? createSurvey(quick)
   const sweeps = createPeriodicRun({
     ...{
       alignedTo: options.alignedTo,
@@ -153,6 +153,33 @@ export function createIndexes(options: IndexesOptions): Indexes {
       : undefined
     if (before === undefined && pace.lowDisk !== undefined) log.warn({ reason: pace.lowDisk }, 'no index is built')
     if (before !== undefined && pace.lowDisk === undefined) builder.recheck()
+  }
+
+  /**
+   * Reads the positions of all databases. It adds new and changed databases, and removes those that are deleted or belong
+   * to another worker. If an older copy was restored, it drops the known state of the indexes. Returns the number of
+   * added databases. Throws `CouchError`.
+   */
+  async function lookAtAll(signal: AbortSignal): Promise<number> {
+    const databases = await survey.list(isBuiltHere, signal)
+    const existing = new Set(databases)
+    for (const database of [...book.databases()]) if (!existing.has(database)) remove(database)
+    let added = 0
+    for await (const readings of survey.read(databases, signal)) {
+      for (const [database, reading] of readings) {
+        const known = book.get(database)
+        const { life, changes, seq } = reading
+        const before = known?.reading ?? reading
+        if (known && (before.life !== life || isBehind(reading, before))) remove(database)
+        else if (known) {
+          known.reading = { life, changes, seq, files: filesAfter(reading, before) }
+          if (known.seq === changes) continue
+        }
+        add(database)
+        added += 1
+      }
+    }
+    return added
   }
 
   function listen(signal: AbortSignal): void {
