@@ -5,7 +5,7 @@ import { describe, expect, it, test } from 'vitest'
 import { Counters } from '../../sidecar/docstate/counters.ts'
 import { Entry } from '../../sidecar/indexes/entry.ts'
 import { GROUPS } from '../../tools/metric-groups.ts'
-import { expose, type Format } from '../../sidecar/metrics/exposition.ts'
+import { expose, type Format } from '../../sidecar/metrics/metrics-route.ts'
 import { parseExposition, valueOf } from './parse-exposition.ts'
 import { engineSaying, metricsFrom, sourcesOf } from './sources.ts'
 
