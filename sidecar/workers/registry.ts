@@ -1,15 +1,22 @@
+import type { Logger } from 'pino'
 import { onAbort } from '../core/on-abort.ts'
 import { isoTime } from '../core/clock.ts'
 import { CouchError } from '../couch/couch-errors.ts'
 import type { Events } from '../events/channels.ts'
 import { timeoutFrom, type Member, type WorkerOptions } from './worker-documents.ts'
 import { Role, type Membership, type RoleOptions } from './role.ts'
-import { Subscriptions, type Ref, type Subscriber } from './subscriptions.ts'
 
 /** Options that a worker publishes, as JSON, and its heartbeat timeout (default 15,000 ms, at least 500). */
 export type RegisterOptions = WorkerOptions & { readonly timeoutMs?: number }
 
-export type { Ref, Subscriber } from './subscriptions.ts'
+/** Identifies a registration or a subscription of this process. */
+export interface Ref {
+  readonly role: string
+  /** Id of the worker, or of the subscription. */
+  readonly id: string
+}
+
+export type Subscriber = (membership: Membership & { readonly ref: Ref }) => void
 
 /** Registered workers by role. They are stored in the database, so that all workers can read them. */
 export interface Registry {
@@ -165,5 +172,54 @@ export function createRegistry(options: RegistryOptions): Registry {
       for (const kept of all) endIfUnused(kept)
       await Promise.all(all.map(({ done }) => done))
     },
+  }
+}
+
+interface Subscription {
+  readonly ref: Ref
+  readonly subscriber: Subscriber
+  /** Version of the last notification. */
+  notified: string | undefined
+}
+
+/** Subscribers to one role. Each receives a version once, and nothing after its subscription ends. */
+class Subscriptions {
+  readonly #all = new Set<Subscription>()
+  readonly #log: Logger
+
+  constructor(log: Logger) {
+    this.#log = log
+  }
+
+  get size(): number {
+    return this.#all.size
+  }
+
+  /** Returns a function that ends the subscription. */
+  add(ref: Ref, subscriber: Subscriber, known: Membership | undefined): () => void {
+    const subscription: Subscription = { ref, subscriber, notified: undefined }
+    this.#all.add(subscription)
+    if (known) this.#notify(subscription, known)
+    return () => void this.#all.delete(subscription)
+  }
+
+  /** Notifies the current subscribers. A subscriber may add and end subscriptions meanwhile. */
+  notifyAll(membership: Membership): void {
+    for (const subscription of [...this.#all]) this.#notify(subscription, membership)
+  }
+
+  clear(): void {
+    this.#all.clear()
+  }
+
+  #notify(subscription: Subscription, membership: Membership): void {
+    const { ref, subscriber, notified } = subscription
+    if (notified === membership.version || !this.#all.has(subscription)) return
+    subscription.notified = membership.version
+    try {
+      subscriber({ ...membership, ref })
+    } catch (err) {
+      this.#log.error({ role: membership.role, err }, 'a subscriber to the membership failed')
+    }
   }
 }
