@@ -19,7 +19,6 @@ import { NOTHING, snapshotOf } from './snapshot.ts'
 import type { Events, Failure, Status } from './client-status.ts'
 import { createStore, type Store } from './store.ts'
 import { openTabs, type Message } from './tabs/tabs.ts'
-import { onWake } from './wake.ts'
 
 export interface Tab {
   readonly status: Status
@@ -204,5 +203,24 @@ export async function openTab(options: ClientOptions<unknown>): Promise<Tab> {
       await tabs.alone(destroyAll)
       tabs.close()
     },
+  }
+}
+
+/**
+ * Calls `wake` when an immediate retry may succeed: the network is back (`hard`: old connections may hang), or the page
+ * becomes visible. Does nothing without a window, as in Node or in a worker. Returns a function that stops it.
+ */
+function onWake(wake: (how: { readonly hard: boolean }) => void): () => void {
+  const { window, document } = globalThis as Partial<Pick<typeof globalThis, 'window' | 'document'>>
+  if (!window || !document) return () => undefined
+  const reconnect = () => wake({ hard: true })
+  const look = () => {
+    if (document.visibilityState === 'visible') wake({ hard: false })
+  }
+  window.addEventListener('online', reconnect)
+  document.addEventListener('visibilitychange', look)
+  return () => {
+    window.removeEventListener('online', reconnect)
+    document.removeEventListener('visibilitychange', look)
   }
 }

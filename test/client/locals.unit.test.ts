@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { placeOf } from '../../client/src/channels/here.ts'
 import { localOf as localAmong, withLocals, type Binding } from '../../client/src/channels/locals.ts'
-import { placeOf } from '../../client/src/channels/wanted.ts'
 
 const channel = (state: string, database?: string) => ({ _id: 'photos', state, ...(database && { database }) })
 const none = { locals: [] as Binding[], count: 0 }

@@ -6,9 +6,16 @@ import type { Store } from '../store.ts'
 import type { Failure } from '../client-status.ts'
 import { backoffMs, createBell } from '../time.ts'
 import { DEFAULT_HASHING, hashPassword, type Hashing } from './credentials.ts'
-import { confirmDocumentOf, deviceDocumentOf, revOf, withStatus } from './registration-documents.ts'
 import type { Inbox, Later } from './inbox.ts'
-import { isRefused, REFUSED, type Registration } from './registration.ts'
+import {
+  confirmDocumentOf,
+  deviceDocumentOf,
+  isRefused,
+  REFUSED,
+  revOf,
+  withStatus,
+  type Registration,
+} from './registration.ts'
 
 export interface RegistrarOptions {
   readonly store: Store
