@@ -56,51 +56,47 @@ test('two workers that do everything twice make one database for each channel, a
   expect(left.filter((name) => name.startsWith('channel-'))).toEqual([databases[0]])
 })
 
-thoroughTest(
-  'repeating all work with two workers changes nothing and sends no mail',
-  async () => {
-    const controlDb = createControlDb()
-    const mails: Message[] = []
-    const { couch, control } = await startWorker(controlDb, { mails })
-    await startWorker(controlDb, { mails })
-    const [ann, bob, carl] = [newPerson('ann'), newPerson('bob'), newPerson('carl')]
-    const [phone, his] = [await addDevice(couch, controlDb, ann), await addDevice(couch, controlDb, bob)]
-    const [anns, bobs] = [await phone.database(), await his.database()]
-    await phone.couch.db(anns).put(channel(ann, 'photos', { members: [bob.address, carl.address] }))
-    const { database } = await inState(couch, anns, 'photos', 'ready')
-    const [record] = await control.withPrefix('channel:')
-    await inState(couch, bobs, record!._id, 'ready')
-    await eventually(async () => expect((await control.withPrefix('invitation:'))[0]).toMatchObject({ state: 'sent' }))
-    const outcome = async () => ({
-      databases: (await channelDatabases(couch, controlDb)).sort(),
-      ofChannels: (await answerOf<string[]>(couch, { path: '_all_dbs' })).filter((name) => name === database),
-      documents: (await control.withPrefix('')).map(({ _id, state }) => `${_id} ${String(state)}`),
-      roles: [await rolesOf(couch, phone), await rolesOf(couch, his)],
-      anns: (await couch.db(anns).withPrefix('')).map(({ docstate: _entry, _rev, ...doc }) => doc),
-      bobs: (await couch.db(bobs).withPrefix('')).map(({ docstate: _entry, _rev, ...doc }) => doc),
+thoroughTest('repeating all work with two workers changes nothing and sends no mail', async () => {
+  const controlDb = createControlDb()
+  const mails: Message[] = []
+  const { couch, control } = await startWorker(controlDb, { mails })
+  await startWorker(controlDb, { mails })
+  const [ann, bob, carl] = [newPerson('ann'), newPerson('bob'), newPerson('carl')]
+  const [phone, his] = [await addDevice(couch, controlDb, ann), await addDevice(couch, controlDb, bob)]
+  const [anns, bobs] = [await phone.database(), await his.database()]
+  await phone.couch.db(anns).put(channel(ann, 'photos', { members: [bob.address, carl.address] }))
+  const { database } = await inState(couch, anns, 'photos', 'ready')
+  const [record] = await control.withPrefix('channel:')
+  await inState(couch, bobs, record!._id, 'ready')
+  await eventually(async () => expect((await control.withPrefix('invitation:'))[0]).toMatchObject({ state: 'sent' }))
+  const outcome = async () => ({
+    databases: (await channelDatabases(couch, controlDb)).sort(),
+    ofChannels: (await answerOf<string[]>(couch, { path: '_all_dbs' })).filter((name) => name === database),
+    documents: (await control.withPrefix('')).map(({ _id, state }) => `${_id} ${String(state)}`),
+    roles: [await rolesOf(couch, phone), await rolesOf(couch, his)],
+    anns: (await couch.db(anns).withPrefix('')).map(({ docstate: _entry, _rev, ...doc }) => doc),
+    bobs: (await couch.db(bobs).withPrefix('')).map(({ docstate: _entry, _rev, ...doc }) => doc),
+  })
+  const atRest = () =>
+    eventually(async () => {
+      const states = (await control.withPrefix('')).filter(({ type }) =>
+        ['account', 'channel_record'].includes(String(type)),
+      )
+      for (const { _id, state } of states) expect([_id, state]).toEqual([_id, 'ready'])
+      await inState(couch, anns, 'photos', 'ready')
     })
-    const atRest = () =>
-      eventually(async () => {
-        const states = (await control.withPrefix('')).filter(({ type }) =>
-          ['account', 'channel_record'].includes(String(type)),
-        )
-        for (const { _id, state } of states) expect([_id, state]).toEqual([_id, 'ready'])
-        await inState(couch, anns, 'photos', 'ready')
-      })
-    await atRest()
-    const before = await outcome()
+  await atRest()
+  const before = await outcome()
 
-    const asNew = async (db: string, id: string, state: string) =>
-      eventually(async () => {
-        const { docstate: _entry, ...doc } = await couch.db(db).get(id)
-        await couch.db(db).put({ ...doc, state })
-      })
-    for (const account of await control.withPrefix('account:')) await asNew(controlDb, account._id, 'changed')
-    await asNew(controlDb, record!._id, 'new')
-    await asNew(anns, 'photos', 'new')
-    await atRest()
-    expect(await outcome()).toEqual(before)
-    expect(mails).toHaveLength(1)
-  },
-  120_000,
-)
+  const asNew = async (db: string, id: string, state: string) =>
+    eventually(async () => {
+      const { docstate: _entry, ...doc } = await couch.db(db).get(id)
+      await couch.db(db).put({ ...doc, state })
+    })
+  for (const account of await control.withPrefix('account:')) await asNew(controlDb, account._id, 'changed')
+  await asNew(controlDb, record!._id, 'new')
+  await asNew(anns, 'photos', 'new')
+  await atRest()
+  expect(await outcome()).toEqual(before)
+  expect(mails).toHaveLength(1)
+})

@@ -89,20 +89,16 @@ test('no document is lost or handled twice on a network that loses many requests
   expect(writes).toBeGreaterThan(48) // 24 orders need 48 writes without a fault
 }, 600_000)
 
-thoroughTest(
-  'visits wait during a network outage and continue after it',
-  async () => {
-    const { proxy, databases, rig } = await start(6, 20, SOON)
-    await eventually(() => expect(rig.handled.length).toBeGreaterThan(10))
-    await proxy.down()
-    for (const database of databases) await putOrders(database, 20, 20)
-    for (const { name } of databases) rig.report(name)
-    const troubles = () => [...rig.engines.values()].filter((engine) => engine.health().trouble === 'unreachable')
-    await eventually(() => expect(troubles().length).toBeGreaterThan(0))
-    await proxy.up()
-    await allInvoiced(databases, 40)
-    expect(rig.handled).toHaveLength(240)
-    expect(new Set(rig.handled).size).toBe(240)
-  },
-  90_000,
-)
+thoroughTest('visits wait during a network outage and continue after it', async () => {
+  const { proxy, databases, rig } = await start(6, 20, SOON)
+  await eventually(() => expect(rig.handled.length).toBeGreaterThan(10))
+  await proxy.down()
+  for (const database of databases) await putOrders(database, 20, 20)
+  for (const { name } of databases) rig.report(name)
+  const troubles = () => [...rig.engines.values()].filter((engine) => engine.health().trouble === 'unreachable')
+  await eventually(() => expect(troubles().length).toBeGreaterThan(0))
+  await proxy.up()
+  await allInvoiced(databases, 40)
+  expect(rig.handled).toHaveLength(240)
+  expect(new Set(rig.handled).size).toBe(240)
+})

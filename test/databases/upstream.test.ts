@@ -13,7 +13,7 @@ import { createPrefix, make, order, startVisits } from './rig.ts'
 const HARDLY = [600_000, 600_000] as const
 
 /** Publishes the events of all databases of this server, as a sidecar does. */
-async function startTelling(url: string): Promise<Events> {
+async function startEvents(url: string): Promise<Events> {
   const log = pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' })
   const writing = startGlobalChanges({ url })
   await writing.swept()
@@ -34,7 +34,7 @@ test.each(['no feed of all databases', 'a feed of all databases'])(
     if (kind.startsWith('a ')) needs('private server')
     const url = kind.startsWith('a ') ? (await startServerWithFeed()).url : couchUrl()
     const prefix = createPrefix()
-    const events = await startTelling(url)
+    const events = await startEvents(url)
     const rig = startVisits(prefix, { url, events, lookAgainMs: HARDLY })
     const atRest = (databases: number) =>
       eventually(() => expect(rig.visited()).toMatchObject({ databases, open: 0, waiting: 0 }))
@@ -49,5 +49,4 @@ test.each(['no feed of all databases', 'a feed of all databases'])(
     await eventually(() => expect(rig.handled).toEqual(['first', 'second']))
     await atRest(2)
   },
-  60_000,
 )

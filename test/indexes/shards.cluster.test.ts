@@ -6,28 +6,24 @@ import { eventually } from '../support/eventually.ts'
 import { thoroughTest } from '../support/thorough.ts'
 import { configureAll, fill, map, onlyBeginningWith, slowMap, startIndexes, write } from './rig.ts'
 
-thoroughTest(
-  'under steady writes, lagging shard copies catch up again and again, without a failure',
-  async () => {
-    needs('cluster')
-    const cluster = await sharedCluster()
-    const { couch, report, fresh, indexes } = startIndexes({
-      ...{ url: cluster.nodes[0]!.url, partition: onlyBeginningWith('busy') },
-    })
-    await configureAll(couch, 'ken', 'batch_channels', '0')
-    await configureAll(couch, 'ken', 'incremental_channels', '0')
-    const db = await fill(couch, 50, { one: map }, 'busy')
-    const began = Date.now()
-    while (Date.now() - began < 15_000) {
-      await write(couch, db.name, 2)
-      report(db.name)
-    }
-    expect(indexes.counts().built).toBeGreaterThan(3)
-    expect(indexes.counts().failures).toBe(0)
-    await eventually(() => expect(fresh(db.name)).toEqual([true]))
-  },
-  60_000,
-)
+thoroughTest('under steady writes, lagging shard copies catch up again and again, without a failure', async () => {
+  needs('cluster')
+  const cluster = await sharedCluster()
+  const { couch, report, fresh, indexes } = startIndexes({
+    ...{ url: cluster.nodes[0]!.url, partition: onlyBeginningWith('busy') },
+  })
+  await configureAll(couch, 'ken', 'batch_channels', '0')
+  await configureAll(couch, 'ken', 'incremental_channels', '0')
+  const db = await fill(couch, 50, { one: map }, 'busy')
+  const began = Date.now()
+  while (Date.now() - began < 15_000) {
+    await write(couch, db.name, 2)
+    report(db.name)
+  }
+  expect(indexes.counts().built).toBeGreaterThan(3)
+  expect(indexes.counts().failures).toBe(0)
+  await eventually(() => expect(fresh(db.name)).toEqual([true]))
+})
 
 test('on three nodes an index counts as up to date only when every copy is built', async () => {
   needs('cluster')
