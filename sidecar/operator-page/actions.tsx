@@ -1,9 +1,7 @@
 import type { HandlerSetting } from '../../ddocs/lib/live-settings.ts'
-import { isAmong } from '../core/glob.ts'
 import { isoTime, type Clock } from '../core/clock.ts'
 import type { Couch } from '../couch/client.ts'
 import { isOfOneDatabase, unreadInWords } from '../couch/couch-errors.ts'
-import type { CountedDatabase } from '../databases/stuck.ts'
 import { mailAgainBy, revokeBy } from '../devices/operate.ts'
 import {
   BY_DEFAULT,
@@ -24,11 +22,10 @@ import {
   type Action,
   type ActionResult,
 } from '../docstate/operator/actions.ts'
-import { countsFor } from '../docstate/operator/find.ts'
 import { countDocuments } from '../docstate/operator/count-documents.ts'
 import { STUCK } from '../../ddocs/lib/stuck.ts'
 import { HttpError } from '../http/http-errors.ts'
-import { documentFilterFrom, filterOf, isUpperBound, type DocumentFilter } from './document-filter.ts'
+import { documentFilterFrom, filterOf, isUpperBound, selectsDatabase, type DocumentFilter } from './document-filter.ts'
 import { documentPath, grouped, Hidden, Layout, listPath, Text, type Viewer } from './layout.tsx'
 
 export const VERBS = ['retry', 'discard', 'undo', 'pause', 'resume', 'set', 'mail', 'revoke'] as const
@@ -76,21 +73,6 @@ function changeFrom({ concurrency = '', limit = '' }: Readonly<Record<string, st
 }
 
 const bad = (reason: string) => new HttpError(400, 'bad_request', `This cannot be done: ${reason}.`)
-
-/** Whether the filter selects this database. */
-const selectsDatabase = ({ db }: DocumentFilter, name: string): boolean => db === undefined || isAmong(name, [db])
-
-/** The counted databases that the filter selects. */
-export const selectDatabases = (
-  filter: DocumentFilter,
-  databases: readonly CountedDatabase[],
-): readonly CountedDatabase[] => databases.filter(({ name }) => selectsDatabase(filter, name))
-
-/** Maximum number of documents that a filter selects (`isUpperBound`). */
-export const maxSelected = (filter: DocumentFilter, databases: readonly CountedDatabase[]): number =>
-  selectDatabases(filter, databases)
-    .flatMap(({ counted }) => (counted ? countsFor(counted, filterOf(filter)) : []))
-    .reduce((sum, { count }) => sum + count, 0)
 
 export interface OrderContext {
   readonly couch: Couch

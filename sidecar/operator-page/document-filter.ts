@@ -1,7 +1,9 @@
-/** The filter for documents that a form or an address holds. */
+/** The filter for documents that a form or an address holds, and what it selects. */
 import { STATUSES, type Status } from '../../ddocs/lib/status.ts'
 import { parseDuration } from '../core/duration.ts'
-import { AGELESS, type Filter } from '../docstate/operator/find.ts'
+import { isAmong } from '../core/glob.ts'
+import type { CountedDatabase } from '../databases/stuck.ts'
+import { AGELESS, countsFor, type Filter } from '../docstate/operator/find.ts'
 import { HttpError } from '../http/http-errors.ts'
 
 export interface DocumentFilter {
@@ -47,3 +49,19 @@ export const filterOf = ({ type, state, status, code, older }: DocumentFilter): 
 /** Whether counts are an upper bound: they ignore ages, and the states and codes of discarded documents. */
 export const isUpperBound = ({ older, status }: DocumentFilter): boolean =>
   older !== undefined || status === 'discarded'
+
+/** Whether the filter selects this database. */
+export const selectsDatabase = ({ db }: DocumentFilter, name: string): boolean =>
+  db === undefined || isAmong(name, [db])
+
+/** The counted databases that the filter selects. */
+export const selectDatabases = (
+  filter: DocumentFilter,
+  databases: readonly CountedDatabase[],
+): readonly CountedDatabase[] => databases.filter(({ name }) => selectsDatabase(filter, name))
+
+/** Maximum number of documents that a filter selects (`isUpperBound`). */
+export const maxSelected = (filter: DocumentFilter, databases: readonly CountedDatabase[]): number =>
+  selectDatabases(filter, databases)
+    .flatMap(({ counted }) => (counted ? countsFor(counted, filterOf(filter)) : []))
+    .reduce((sum, { count }) => sum + count, 0)

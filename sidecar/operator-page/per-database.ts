@@ -118,6 +118,7 @@ export class PerDatabase<T> {
 
 /** Number of documents by type, state and status. */
 export type Counted = Looked<CountedDatabase>
+export type Counts = PerDatabase<CountedDatabase>
 
 /** Maximum wait for an index. A longer build delays no other database: its documents are counted later. */
 const INDEX_MS = 3000
@@ -125,7 +126,7 @@ const INDEX_MS = 3000
 export const createCounts = ({
   couch,
   ...options
-}: Omit<PerDatabaseOptions<never>, 'read'> & { readonly couch: Couch }) =>
+}: Omit<PerDatabaseOptions<never>, 'read'> & { readonly couch: Couch }): Counts =>
   new PerDatabase<CountedDatabase>({
     ...options,
     async read(name) {

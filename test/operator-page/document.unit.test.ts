@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import { expect, test } from 'vitest'
-import { DocumentPage } from '../../sidecar/operator-page/documents.tsx'
+import { DocumentPage } from '../../sidecar/operator-page/document-page.tsx'
 
 const doc = {
   ...{ _id: 'o1', _rev: '2-a', type: 'order', state: 'paid', email: 'ann@example.com' },

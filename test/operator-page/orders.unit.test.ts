@@ -2,7 +2,8 @@
 import { Hono } from 'hono'
 import { expect, test } from 'vitest'
 import type { Status } from '../../ddocs/lib/status.ts'
-import { maxSelected, orderFrom } from '../../sidecar/operator-page/actions.tsx'
+import { orderFrom } from '../../sidecar/operator-page/actions.tsx'
+import { maxSelected } from '../../sidecar/operator-page/document-filter.ts'
 import { pathFrom, refuseForeign } from '../../sidecar/operator-page/sign-in.tsx'
 
 test.each([
