@@ -67,9 +67,10 @@ test('a subscriber of events is counted while it is connected', async () => {
   const { sidecar } = await startWatching()
   const leaving = new AbortController()
   const headers = { authorization }
-  await fetch(`${sidecar.url}/_events/mail:sent`, { headers, signal: leaving.signal })
+  const feed = await fetch(`${sidecar.url}/_events/mail:sent`, { headers, signal: leaving.signal })
   const readers = async () => valueOf(await scrape(sidecar.url), 'couchdb_sidecar_event_readers')
   expect(await readers()).toBe(1)
+  expect(feed).toMatchObject({ status: 200, bodyUsed: false }) // a response that nothing refers to is closed
   leaving.abort()
   await eventually(async () => expect(await readers()).toBe(0))
   expect((await fetch(`${sidecar.url}/metrics`)).status).toBe(401)
