@@ -10,7 +10,7 @@ import { Away } from './overview.tsx'
 import { COOKIE, pathFrom, refuseForeign, SignIn, viewing } from './sign-in.tsx'
 
 /** Returns a page's content, or another answer. */
-export type MakePage = (c: Context, viewer: Viewer) => Promise<Child | Response>
+type MakePage = (c: Context, viewer: Viewer) => Promise<Child | Response>
 type Answer = (c: Context) => Promise<Response>
 
 export interface Access {

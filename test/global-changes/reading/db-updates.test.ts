@@ -1,21 +1,11 @@
 import { expect, test } from 'vitest'
 import type { Database } from '../../../sidecar/couch/database.ts'
 import { NOW } from '../../../sidecar/global-changes/reading/history.ts'
-import { createAgain, createTestCouch, deleteDb, needs, nextSecond } from '../../support/couchdb.ts'
+import { createAgain, deleteDb, needs, nextSecond } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
-import { startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
 import { freshEventDatabase, updatesOf } from './event-database.ts'
 import { hold } from './faults.ts'
-import { createFeed } from './rig.ts'
-
-const isLive = ({ path, query }: SeenRequest) => path.endsWith('/_changes') && query.get('feed') === 'continuous'
-const isPage = ({ path, query }: SeenRequest) => path.endsWith('/_changes') && !query.has('feed')
-
-async function setUp() {
-  const db = await freshEventDatabase()
-  const proxy = await startFaultyProxy()
-  return { db, proxy, ...createFeed(db.name, createTestCouch({ url: proxy.url })) }
-}
+import { createFeed, createProxiedFeed, isPage } from './rig.ts'
 
 /** Deletes a database and creates it again, at once or in a later second. */
 async function remake(db: Database, later = true) {
@@ -25,7 +15,7 @@ async function remake(db: Database, later = true) {
 }
 
 test('no reader loses a row when the feed breaks or the server goes down', async () => {
-  const { db, proxy, run, collect } = await setUp()
+  const { db, proxy, run, collect } = await createProxiedFeed()
   run()
   const readers = [collect(), collect({ since: NOW })]
   for (const { reading } of readers) await eventually(() => expect(reading.isBehind).toBe(false))
@@ -45,7 +35,7 @@ test('no reader loses a row when the feed breaks or the server goes down', async
 })
 
 test('a reader with a backlog waits for a server that is down', async () => {
-  const { db, proxy, run, open, signal } = await setUp()
+  const { db, proxy, run, open, signal } = await createProxiedFeed()
   run()
   await db.report(...updatesOf(3))
   const reader = open()
@@ -61,10 +51,9 @@ test.each([
   ['later', true],
 ])('readers read a database from its start if it is deleted and created again %s', async (_, later) => {
   needs('database identity')
-  const { db, proxy, run, collect } = await setUp()
+  const { db, collect, connect } = await createProxiedFeed()
   await db.report(...updatesOf(10))
-  run()
-  await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
+  await connect()
   const reader = collect()
   await eventually(() => expect(reader.updates).toHaveLength(10))
   await remake(db, later)
@@ -81,9 +70,8 @@ test.each([
 
 test('readers read a database from its start if it is created again between two feed connections', async () => {
   needs('database identity')
-  const { db, proxy, run, collect } = await setUp()
-  run()
-  await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
+  const { db, proxy, collect, connect } = await createProxiedFeed()
+  await connect()
   await db.report('updated:db0')
   const reader = collect()
   await eventually(() => expect(reader.updates).toHaveLength(1)) // from a page
@@ -99,21 +87,17 @@ test('readers read a database from its start if it is created again between two 
 
 test('a page of a former database does not set the sequence of the new one', async () => {
   needs('database identity')
-  const { db, proxy, feed, run, collect } = await setUp()
+  const { db, proxy, feed, connect, collectDuringPage } = await createProxiedFeed()
   await db.report(...updatesOf(10))
-  run()
-  await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
-  const held = hold('answer')
-  proxy.next(held.fault, isPage)
-  const reader = collect()
-  await eventually(() => expect(held.isThere()).toBe(true))
+  await connect()
+  const { reader, release } = await collectDuringPage()
   await remake(db)
   await eventually(async () => {
     await db.report('created:new') // CouchDB may answer 404 for a moment
     expect(feed.counts().rows).toBeGreaterThan(0) // the hub follows the new database
   })
   const before = proxy.requests.filter(isPage).length
-  held.release()
+  release()
   await eventually(() => expect(reader.ids()).toContain('created:new'))
   expect(proxy.requests.filter(isPage)[before]!.query.get('since')).toBe('0')
   expect(new Set(reader.ids()).size, 'ten of the former database').toBe(11)
@@ -145,7 +129,7 @@ test('the feed waits until its database exists', async () => {
 })
 
 test('rows from before the start cause no event', async () => {
-  const { db, events, run } = await setUp()
+  const { db, events, run } = await createProxiedFeed()
   await db.report('updated:old')
   const seen: string[] = []
   events.subscribe('database:updated', ({ event }) => seen.push(event.database))
@@ -158,7 +142,7 @@ test('rows from before the start cause no event', async () => {
 })
 
 test('a reader that closes cancels its pending page', async () => {
-  const { proxy, open } = await setUp()
+  const { proxy, open } = await createProxiedFeed()
   let gone = false
   proxy.next((exchange) => void exchange.wait(60_000).then(() => (gone = true)), isPage)
   const leaving = new AbortController()
@@ -170,7 +154,7 @@ test('a reader that closes cancels its pending page', async () => {
 })
 
 test('the feed can be started only once', async () => {
-  const { feed, run, signal } = await setUp()
+  const { feed, run, signal } = await createProxiedFeed()
   run()
   await expect(feed.run(signal)).rejects.toThrow('started twice')
 })

@@ -1,28 +1,18 @@
 import { expect, test } from 'vitest'
-import type { Clock } from '../../../sidecar/core/clock.ts'
 import { NOW } from '../../../sidecar/global-changes/reading/history.ts'
 import type { Update } from '../../../sidecar/global-changes/reading/update.ts'
-import { createTestCouch } from '../../support/couchdb.ts'
 import { eventually } from '../../support/eventually.ts'
-import { startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
+import type { SeenRequest } from '../../support/faulty-proxy.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { readWhileWriting } from './crowd.ts'
-import { freshEventDatabase, updatesOf } from './event-database.ts'
+import { updatesOf } from './event-database.ts'
 import { changeJson, hold } from './faults.ts'
-import { createFeed } from './rig.ts'
+import { createProxiedFeed, isLive, isPage } from './rig.ts'
 
-const isLive = ({ path, query }: SeenRequest) => path.endsWith('/_changes') && query.get('feed') === 'continuous'
-const isPage = ({ path, query }: SeenRequest) => path.endsWith('/_changes') && !query.has('feed')
 const isHubsPlace = (request: SeenRequest) => isPage(request) && request.query.get('limit') === '0'
 
-async function setUp(clock?: Clock) {
-  const db = await freshEventDatabase()
-  const proxy = await startFaultyProxy()
-  return { db, proxy, ...createFeed(db.name, createTestCouch({ url: proxy.url }), clock) }
-}
-
 test('readers from any sequence get the last row of each database, without duplicates, while rows are written', async () => {
-  const { db, ...rig } = await setUp()
+  const { db, ...rig } = await createProxiedFeed()
   expect(await readWhileWriting(db, rig)).toBe(0)
   expect(rig.feed.counts().slow).toBe(0)
 })
@@ -31,7 +21,7 @@ test.each([
   ['first place', isHubsPlace],
   ['connection', isLive],
 ])('a reader receives a row that is written while the hub waits for its %s', async (_, matches) => {
-  const { db, proxy, run, collect } = await setUp()
+  const { db, proxy, run, collect } = await createProxiedFeed()
   const held = hold('request')
   proxy.next(held.fault, matches)
   run()
@@ -43,22 +33,18 @@ test.each([
 })
 
 test('a row from the hub during the last page request is not lost', async () => {
-  const { db, proxy, feed, run, collect } = await setUp()
-  run()
-  await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
-  const held = hold('answer')
-  proxy.next(held.fault, isPage)
-  const reader = collect()
-  await eventually(() => expect(held.isThere()).toBe(true))
+  const { db, feed, connect, collectDuringPage } = await createProxiedFeed()
+  await connect()
+  const { reader, release } = await collectDuringPage()
   await db.report('updated:a')
   await eventually(() => expect(feed.counts().rows).toBe(1))
-  held.release()
+  release()
   await eventually(() => expect(reader.ids()).toEqual(['updated:a']))
 })
 
 test('a row from a page is not repeated, however late the hub delivers it', async () => {
   const clock = createManualClock()
-  const { db, proxy, feed, run, collect } = await setUp(clock)
+  const { db, proxy, feed, run, collect } = await createProxiedFeed(clock)
   const held = hold('request')
   proxy.next(held.fault, isLive)
   run()
@@ -78,7 +64,7 @@ test.each([
   ['its first place', 'answer', isHubsPlace],
   ['its connection', 'request', isLive],
 ] as const)('rows of two pages are not repeated when the hub waits for %s', async (_, what, matches) => {
-  const { db, proxy, feed, run, open, signal } = await setUp()
+  const { db, proxy, feed, run, open, signal } = await createProxiedFeed()
   const held = hold(what)
   proxy.next(held.fault, matches)
   run()
@@ -100,12 +86,11 @@ test.each([
 /** A cluster with a lagging copy: the page of a reader lacks a row that the hub has already delivered. */
 async function meetUnevenCopies() {
   const clock = createManualClock()
-  const rig = await setUp(clock)
-  const { db, proxy, feed, run, collect } = rig
+  const rig = await createProxiedFeed(clock)
+  const { db, proxy, feed, collect, connect } = rig
   const isInfo = (request: SeenRequest) => request.path === `/${db.name}`
   proxy.plan((request) => (isInfo(request) ? changeJson((info) => ({ ...info, cluster: { n: 3 } })) : undefined))
-  run()
-  await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
+  await connect()
   const since = (await db.info()).update_seq
   await db.report('updated:a')
   await eventually(() => expect(feed.counts().rows).toBe(1))
@@ -156,9 +141,8 @@ test('a reader with since=now on a cluster repeats no page', async () => {
 })
 
 test('two hundred readers share one feed and read one page each', async () => {
-  const { db, proxy, feed, run, collect } = await setUp()
-  run()
-  await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
+  const { db, proxy, feed, collect, connect } = await createProxiedFeed()
+  await connect()
   const readers = Array.from({ length: 200 }, () => collect({ since: NOW }))
   for (const { reading } of readers) await eventually(() => expect(reading.isBehind).toBe(false))
   for (let round = 0; round < 3; round++) await db.report(...updatesOf(2, round * 2))
@@ -171,7 +155,7 @@ test('two hundred readers share one feed and read one page each', async () => {
 })
 
 test('a slow reader buffers the last row of each database and starts over when the buffer is full', async () => {
-  const { db, feed, run, open, collect, signal } = await setUp()
+  const { db, feed, run, open, collect, signal } = await createProxiedFeed()
   run()
   const quick = collect({ since: NOW })
   const slow = open({ since: NOW })
@@ -195,10 +179,9 @@ test('a slow reader buffers the last row of each database and starts over when t
 })
 
 test('a reader of one row at a time has the right sequence after each row', async () => {
-  const { db, proxy, run, open, signal } = await setUp()
+  const { db, open, signal, connect } = await createProxiedFeed()
   await db.report(...updatesOf(5))
-  run()
-  await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
+  await connect()
   const first = open()
   const ids: string[] = []
   for (let round = 0; round < 5; round++) ids.push((await first.next(1, signal))[0]!.id)

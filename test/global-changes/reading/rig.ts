@@ -1,5 +1,5 @@
 import { pino } from 'pino'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { systemClock, type Clock } from '../../../sidecar/core/clock.ts'
 import type { Couch } from '../../../sidecar/couch/client.ts'
 import { SEQ_ZERO } from '../../../sidecar/couch/documents.ts'
@@ -7,6 +7,10 @@ import { createEvents } from '../../../sidecar/events/channels.ts'
 import { createDbUpdates, type OpenOptions } from '../../../sidecar/global-changes/reading/db-updates.ts'
 import type { Update } from '../../../sidecar/global-changes/reading/update.ts'
 import { createTestCouch } from '../../support/couchdb.ts'
+import { eventually } from '../../support/eventually.ts'
+import { startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
+import { freshEventDatabase } from './event-database.ts'
+import { hold } from './faults.ts'
 
 const log = pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' })
 
@@ -46,4 +50,31 @@ export function createFeed(name: string, couch: Couch = createTestCouch(), clock
   }
 
   return { feed, events, run, open, collect, signal }
+}
+
+export const isLive = ({ path, query }: SeenRequest) => path.endsWith('/_changes') && query.get('feed') === 'continuous'
+export const isPage = ({ path, query }: SeenRequest) => path.endsWith('/_changes') && !query.has('feed')
+
+/** The feed of a new database, behind a proxy. */
+export async function createProxiedFeed(clock?: Clock) {
+  const db = await freshEventDatabase()
+  const proxy = await startFaultyProxy()
+  const rig = createFeed(db.name, createTestCouch({ url: proxy.url }), clock)
+
+  /** Starts the feed, and waits until it is connected. */
+  async function connect() {
+    rig.run()
+    await eventually(() => expect(proxy.requests.filter(isLive)).toHaveLength(1))
+  }
+
+  /** A reader that waits for its page, which CouchDB has answered. */
+  async function collectDuringPage() {
+    const held = hold('answer')
+    proxy.next(held.fault, isPage)
+    const reader = rig.collect()
+    await eventually(() => expect(held.isThere()).toBe(true))
+    return { reader, release: held.release }
+  }
+
+  return { db, proxy, ...rig, connect, collectDuringPage }
 }

@@ -3,13 +3,13 @@ import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { updatesOf } from '../reading/event-database.ts'
 import { hold } from '../reading/faults.ts'
+import { isPage } from '../reading/rig.ts'
 import { eventually } from '../../support/eventually.ts'
-import { cutAfterBytes, startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
+import { cutAfterBytes, startFaultyProxy } from '../../support/faulty-proxy.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { thoroughTest } from '../../support/thorough.ts'
 import { admin, idsOf, openFeed, rowsIn, start, type Listed } from './db-updates-rig.ts'
 
-const isPage = ({ path, query }: SeenRequest) => path.endsWith('/_changes') && !query.has('feed')
 const endless = ['longpoll', 'continuous', 'eventsource'] as const
 const beats = { longpoll: '\n', continuous: '\n', eventsource: 'event: heartbeat\ndata: \n\n' }
 
