@@ -2,13 +2,12 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
-import { randomInt } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
-import { startOnFreePort } from '../../embedded/src/free-port.ts'
+import { startOnOwnPort } from '../support/free-port.ts'
 import { ROWS, renderDashboard } from '../../tools/dashboard.ts'
 import { createControl } from '../acceptance/control.ts'
 import { writeModule } from '../acceptance/own-handlers.ts'
@@ -58,7 +57,7 @@ async function startPrometheus(sidecar: string): Promise<string> {
   await writeFile(join(home, 'couchdb_password'), decodeURIComponent(password))
   const rules = await readFile(`${FOLDER}/rules.yml`, 'utf8')
   await writeFile(join(home, 'rules.yml'), rules.replaceAll(/for: \d+m/g, 'for: 1s'))
-  return startOnFreePort(randomInt(20_000, 32_000), async (port) => {
+  return startOnOwnPort(async (port) => {
     const command = [
       PROMETHEUS,
       `--config.file=${join(home, 'prometheus.yml')}`,

@@ -6,9 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { text } from 'node:stream/consumers'
-import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { startOnFreePort } from '../../embedded/src/free-port.ts'
+import { startOnOwnPort } from '../support/free-port.ts'
 import { startOwnedProcess } from '../support/owned-process.ts'
 import { skipFor } from '../support/features.ts'
 
@@ -38,7 +37,7 @@ export async function startReverseProxy(kind: Kind, upstreams: Upstreams): Promi
   const binary = BINARIES[kind].find(existsSync)
   if (binary === undefined) skipFor(`${kind} is not installed on this machine`)
   const home = await mkdtemp(join(tmpdir(), 'reverse-proxy-'))
-  return startOnFreePort(randomInt(20_000, 32_000), async (port) => {
+  return startOnOwnPort(async (port) => {
     const addresses = { couch: `http://127.0.0.1:${port}`, sidecar: `http://127.0.0.1:${port + 1}` }
     const begin = kind === 'nginx' ? nginx : caddy
     const { command, env } = await begin({ binary: binary!, home, port, upstreams })

@@ -3,14 +3,14 @@
  * name only as a node of a cluster. Without one it needs no port mapper (epmd), which would outlive it.
  */
 import { execFile } from 'node:child_process'
-import { randomBytes, randomInt } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { cp, mkdtemp, readdir, readFile, rm, stat, statfs, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { startOnFreePort } from '../../embedded/src/free-port.ts'
+import { startOnOwnPort } from './free-port.ts'
 import { startOwnedProcess, type OwnedProcess } from './owned-process.ts'
 
 export interface PrivateCouch {
@@ -113,8 +113,7 @@ export async function startCouchBinary(binary: string, options: BinaryOptions = 
   const password = node?.password ?? randomBytes(16).toString('hex')
   const proof = node ? '_up' : '_users'
   try {
-    // Below the ports of outgoing connections, one of which could take the port during a restart.
-    return await startOnFreePort(randomInt(20_000, 32_000), async (port) => {
+    return await startOnOwnPort(async (port) => {
       const env = { ...process.env, ...(await configure({ binary, home, port, password, node, asInstalled })) }
       const url = `http://admin:${password}@127.0.0.1:${port}`
       const command = asInstalled ? [binary] : await onOneProcessor([binary], port)

@@ -3,7 +3,7 @@
  * its own port mapper (epmd) on its own port, so that two runs do not interfere and nothing outlives a run. All nodes
  * listen at 127.0.0.1 only.
  */
-import { randomBytes, randomInt } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createCouch } from '../../sidecar/couch/client.ts'
 import { isCouchError } from '../../sidecar/couch/couch-errors.ts'
-import { startOnFreePort } from '../../embedded/src/free-port.ts'
+import { startOnOwnPort } from './free-port.ts'
 import { eventually } from './eventually.ts'
 import { createNetwork } from './cluster-network.ts'
 import { findCouchBinary, startCouchBinary, type PrivateCouch } from './couchdb-binary.ts'
@@ -110,7 +110,7 @@ export async function startCluster(): Promise<CouchCluster> {
 async function startPortMapper(stops: (() => Promise<void>)[]): Promise<number> {
   const home = await mkdtemp(join(tmpdir(), 'couchdb-cluster-'))
   stops.push(() => rm(home, { recursive: true, force: true }))
-  return startOnFreePort(randomInt(20_000, 32_000), async (port) => {
+  return startOnOwnPort(async (port) => {
     const command = [findPortMapper()!, '-port', String(port), '-address', '127.0.0.1']
     const mapper: OwnedProcess = await startOwnedProcess({ command, home, log: 'epmd.log', env: process.env })
     stops.push(() => mapper.end('remove'))

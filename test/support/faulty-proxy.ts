@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import http from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { couchUrl } from './couchdb.ts'
 import { pass, type Fault } from './faults.ts'
+import { listenOnOwnPort } from './free-port.ts'
 import { openExchange, type SeenRequest } from '../../sidecar/testing/proxy-exchange.ts'
 
 export * from './faults.ts'
@@ -65,8 +66,7 @@ export async function startFaultyProxy(upstream: string = couchUrl()): Promise<F
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const { port } = server.address() as AddressInfo
+  const port = await listenOnOwnPort(server)
   const url = new URL(upstream)
   url.host = `127.0.0.1:${port}`
 

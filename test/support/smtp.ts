@@ -1,9 +1,10 @@
 import { once } from 'node:events'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import PostalMime, { type Email } from 'postal-mime'
 import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 'smtp-server'
 import { onTestFinished } from 'vitest'
+import { listenOnOwnPort } from './free-port.ts'
 
 /** The server's behaviour for each message. */
 export type SmtpMode =
@@ -98,8 +99,7 @@ export async function openTestSmtp(): Promise<TestSmtp> {
     socket.on('data', (bytes: Buffer) => commands.push(...(bytes.toString().match(/^RCPT .*$/gm) ?? [])))
     socket.once('close', () => sockets.delete(remotePort))
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const { port } = server.server.address() as AddressInfo
+  const port = await listenOnOwnPort(server.server)
 
   const down = async () => {
     if (!server.server.listening) return
