@@ -1,8 +1,14 @@
 /** A sidecar ends in each possible way, while a user's handler runs or its result is being saved. */
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { silence, silenceAfterUpstream, startFaultyProxy, type Fault } from '../support/faulty-proxy.ts'
@@ -119,6 +125,26 @@ test.each([
   expect(await gone).toEqual([0, null])
   // The last lines may arrive after the process has ended.
   await eventually(() => expect(lines.log.at(-1)).toMatchObject({ msg: 'stopped' }))
+})
+
+test('the last lines of the log are in order, also if one is still being written when the sidecar ends', async () => {
+  const pipe = join(await mkdtemp(join(tmpdir(), 'ends-')), 'pipe')
+  onTestFinished(() => rm(dirname(pipe), { recursive: true }))
+  await promisify(execFile)('mkfifo', [pipe])
+  // Writes of the log wait for the one thread, which waits until the test opens the pipe.
+  const module = await writeModule(`
+    import { open } from 'node:fs'
+    import { defineHandlers } from 'couchdb-sidecar'
+    process.prependListener('SIGTERM', () => open(${JSON.stringify(pipe)}, 'r', () => undefined))
+    export default defineHandlers(() => undefined)`)
+  const { sidecar } = await startProcessWith(module, { UV_THREADPOOL_SIZE: '1' })
+  const stopped = sidecar.stop()
+  await eventually(() => expect(fetch(sidecar.url)).rejects.toThrow()) // nearly over
+  await delay(100)
+  await writeFile(pipe, '')
+  expect(await stopped).toBe(0)
+  const messages = () => sidecar.log.slice(-2).map(({ msg }) => msg)
+  await eventually(() => expect(messages()).toEqual([expect.stringContaining('Waiting for running'), 'stopped']))
 })
 
 test('a sidecar stops while CouchDB is unreachable, with the same effect as a kill', async () => {
