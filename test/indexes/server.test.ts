@@ -1,4 +1,5 @@
 /** The indexer and the server's own activities. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { systemClock, type Clock } from '../../sidecar/core/clock.ts'
 import { createTestCouch, freshDb, needs, startPrivateCouch } from '../support/couchdb.ts'
@@ -71,7 +72,7 @@ const fastClock = (times: number): Clock => ({
 
 test('a full disk is reported and stops new builds until it has room', async () => {
   const proxy = await startFaultyProxy()
-  const options = { by: proxy.url, partition: onlyBeginningWith('full'), clock: fastClock(60) }
+  const options = { by: proxy.url, partition: onlyBeginningWith('full'), clock: fastClock(10) }
   const { report, fresh, indexes, couch } = startIndexes(options)
   const db = await freshDb('full')
   await putDdoc(couch, db.name, 'one', { views: { one: { map } } })
@@ -81,9 +82,10 @@ test('a full disk is reported and stops new builds until it has room', async () 
   report(db.name)
   await eventually(() => expect(indexes.counts()).toMatchObject({ paused: reason, building: 0 }))
   const requests = () => proxy.requests.filter(({ path }) => path.includes(db.name)).length
-  const before = requests()
   report(db.name)
   await eventually(() => expect(indexes.counts().queued).toBe(1))
+  const before = requests()
+  await sleep(300) // three seconds of the minute without builds
   expect([requests(), fresh(db.name)]).toEqual([before, [false]])
   proxy.plan(() => undefined)
   await eventually(() => expect(fresh(db.name)).toEqual([true]))
