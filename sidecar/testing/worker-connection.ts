@@ -19,10 +19,14 @@ export interface WorkerConnection {
   cut(): Promise<void>
 }
 
-/** Longer than the worker's pause between two dependent requests, milliseconds. */
-const MOMENT_MS = 100
-/** Maximum wait in milliseconds: a handler may send requests again and again. */
-const LONGEST_MS = 10_000
+const PAUSE_MS = 10
+/**
+ * Number of pauses without a request after which the worker is idle. Together they are longer than its pause between two
+ * dependent requests. They are counted, not measured: the worker runs in this process, and is delayed like the pauses.
+ */
+const QUIET_PAUSES = 10
+/** Maximum number of pauses: a handler may send requests again and again. */
+const MOST_PAUSES = 1000
 
 /**
  * @param upstream CouchDB, with credentials
@@ -33,14 +37,14 @@ export async function openWorkerConnection(upstream: string, aheadMs: () => numb
   const planned: { readonly id: string; readonly what: OnWrite }[] = []
 
   let underWay = 0
-  let lastAt = performance.now()
+  let finished = 0
 
   async function counted(exchange: Exchange): Promise<void> {
     if (exchange.request.query.has('feed')) return meet(exchange)
     underWay += 1
     await meet(exchange).finally(() => {
       underWay -= 1
-      lastAt = performance.now()
+      finished += 1
     })
   }
 
@@ -80,10 +84,10 @@ export async function openWorkerConnection(upstream: string, aheadMs: () => numb
     url: url.href.replace(/\/$/, ''),
     onWrite: (id, what) => void planned.push({ id, what }),
     async whenIdle() {
-      const began = performance.now()
-      for (let now = began; now - began < LONGEST_MS; now = performance.now()) {
-        if (underWay === 0 && now - Math.max(lastAt, began) > MOMENT_MS) return
-        await sleep(5)
+      for (let quiet = 0, all = 0; quiet < QUIET_PAUSES && all < MOST_PAUSES; all++) {
+        const before = finished
+        await sleep(PAUSE_MS)
+        quiet = underWay === 0 && finished === before ? quiet + 1 : 0
       }
     },
     async cut() {

@@ -107,14 +107,14 @@ test('a running handler keeps its claim while the clock advances, until its time
         await ended.opened
         return { ...doc, state: 'sent' }
       },
-      { timeout: '3m', attempts: 1 },
+      { timeout: '5m', attempts: 1 },
     ),
   )
   await sidecar.put(order)
   await sidecar.until('o', (doc) => docstateIn(doc)?.claim !== undefined)
   await sidecar.advance('2m')
   expect(isLost).toBe(false)
-  await sidecar.advance('2m')
+  await sidecar.advance('4m')
   expect(await sidecar.until('o', 'error')).toMatchObject({ error: { code: 'timeout' } })
   ended.open()
 })
