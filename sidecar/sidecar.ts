@@ -23,8 +23,8 @@ import type { WorkerOptions } from './workers/worker-documents.ts'
 import { workersFeature } from './workers/workers-feature.ts'
 
 export interface SidecarOptions extends PlatformOptions {
-  /** Called once, when all ports that clients use are bound. */
-  readonly onListening?: (addresses: Addresses) => void
+  /** Called once, when all ports that clients use are bound. `problems` returns the current ones, like `GET /_up`. */
+  readonly onListening?: (addresses: Addresses, problems: () => readonly string[]) => void
 }
 
 /** Addresses of the running parts. */
@@ -66,7 +66,7 @@ export async function runSidecar(options: SidecarOptions, signal: AbortSignal): 
       features.push(operatorPageFeature({ ...platform, problems, metrics }))
       serve(platform, features, problems)
       register(platform, features)
-      options.onListening?.(addressesOf(platform))
+      options.onListening?.(addressesOf(platform), problems)
       const runs = features.flatMap(({ run }) => run ?? [])
       await together([(until) => runPlatform(platform, until), ...runs], signal)
     } catch (thrown) {

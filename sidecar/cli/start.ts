@@ -32,7 +32,7 @@ export async function start(terminal: Terminal, config: Config, version: string)
         clock: systemClock,
         random: Math.random,
         log,
-        onListening(addresses) {
+        onListening(addresses, problems) {
           log.info({ url: addresses.sidecar, version, worker: config.name }, 'listening')
           if (addresses.mail && !addresses.couch.embedded) {
             const { page, smtpUrl } = addresses.mail
@@ -41,13 +41,20 @@ export async function start(terminal: Terminal, config: Config, version: string)
               'SMTP_URL is not set: the mail catcher keeps all mails, none is delivered',
             )
           }
-          if (terminal.isTTY || addresses.couch.embedded) terminal.print(banner(addresses, config, version))
+          const show = () => terminal.print(banner(addresses, config, version))
+          if (addresses.couch.embedded) void untilNone(problems, terminal.signal).then(show, () => undefined)
+          else if (terminal.isTTY) show()
         },
       },
       terminal.signal,
     ),
   )
   log.info('stopped')
+}
+
+/** Resolves when there are no problems: a new embedded server has no database yet, and the banner's command needs one. */
+async function untilNone(problems: () => readonly string[], signal: AbortSignal): Promise<void> {
+  while (problems().length > 0) await systemClock.sleep(50, signal)
 }
 
 /** Last day of security fixes per release line (https://github.com/nodejs/Release). Other lines have ended before. */

@@ -1,9 +1,10 @@
 /** The sidecar without settings or other software: the first experience of a user. */
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { childrenOf } from '../support/processes.ts'
 import { needs } from '../support/couchdb.ts'
 import { createControl } from './control.ts'
+import { launch } from './launch.ts'
 import type { CaughtMail } from './hostile/stage.ts'
 import { startProcess } from './process.ts'
 import type { Sidecar } from './sidecar.ts'
@@ -11,7 +12,7 @@ import { startSidecar } from './start.ts'
 import { linkIn, settingsOf, typeCode } from './registration.ts'
 
 /** Does the same as the banner's curl command. */
-function pasted(sidecar: Sidecar): { url: URL; device: string } {
+function pasted(sidecar: Pick<Sidecar, 'output'>): { url: URL; device: string } {
   const [, url, device] = /curl -X POST (\S+) [^]*? -d '(.*)'/.exec(sidecar.output()) ?? []
   return { url: new URL(url!), device: device! }
 }
@@ -46,6 +47,20 @@ test('a user pastes the banner’s command, follows the mail, and logs in as the
 
   expect(await sidecar.stop()).toBe(0)
   await expect(ask(url)).rejects.toThrow()
+})
+
+test('the database of the banner’s command exists as soon as the banner is printed', async () => {
+  needs('mail catcher')
+  const { child, kill } = launch(['start'], { SIDECAR_PORT: '0' })
+  onTestFinished(kill)
+  let output = ''
+  await new Promise<void>((resolve) => {
+    child.stdout!.setEncoding('utf8').on('data', (part: string) => {
+      if ((output += part).includes('Ctrl-C stops.')) resolve()
+    })
+  })
+  const { url, device } = pasted({ output: () => output })
+  expect((await ask(url, { method: 'POST', body: device })).status).toBe(201)
 })
 
 test('the embedded servers exit when their sidecar is killed', async () => {
