@@ -31,7 +31,7 @@ async function setUp(onLost: string) {
   const [module, file] = [join(folder, 'handlers.mjs'), join(folder, 'effects')]
   await writeFile(module, handlers(file, onLost))
   await appendFile(file, '')
-  const settings = { SIDECAR_HANDLERS: module, SIDECAR_LEASE: '2s' }
+  const settings = { SIDECAR_HANDLERS: module, SIDECAR_LEASE: '5s' }
   const registration = await startRegistrationProcess({ ...settings, SIDECAR_NAME: 'paused' })
   const db = createTestCouch().db(registration.control.name)
   const lines = async () => (await readFile(file, 'utf8')).split('\n').filter(Boolean)

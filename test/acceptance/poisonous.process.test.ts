@@ -13,7 +13,7 @@ const ids = Array.from({ length: INNOCENT + 1 }, (_, i) => `o${i}`)
 const timeout = 240_000
 
 /** A sidecar whose handler notes each document at its beginning, then runs `body`. */
-async function startNoting(onLost: 'park' | 'retry', body: string, lease = '3s') {
+async function startNoting(onLost: 'park' | 'retry', body: string, lease = '5s') {
   const module = await writeModule(`
     import { appendFileSync, existsSync } from 'node:fs'
     import { setTimeout as sleep } from 'node:timers/promises'

@@ -81,7 +81,7 @@ export function startVisits(
     workers: createRegistry({ database: seen.db(controlDb), events, clock, random, log }),
     partitioning: undivided,
     countsOf: databaseCounters.of,
-    leaseMs: 2000,
+    leaseMs: 30_000,
     ...own,
     ...{ events, databases },
     jobOf: (name) =>

@@ -5,6 +5,7 @@ import type { Database } from '../../sidecar/couch/database.ts'
 import { seqFrom } from '../../sidecar/couch/documents.ts'
 import { changesAt } from '../../sidecar/couch/shard-seqs.ts'
 import { ownerOf } from '../../sidecar/databases/jobs.ts'
+import { createShiftedClock } from '../../sidecar/testing/shifted-clock.ts'
 import { createTestCouch, deleteDb, nextSecond } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { isInfo, ofThreeCopies } from '../support/faults.ts'
@@ -195,13 +196,15 @@ test('after a restart, unchanged databases cost one read each, and new documents
 thoroughTest('a document is handled when it is due, and no visit stays open until then', async () => {
   const prefix = createPrefix()
   const name = `${prefix}-db-a`
-  const rig = startVisits(prefix, { lookAgainMs: HARDLY })
+  const clock = createShiftedClock()
+  const rig = startVisits(prefix, { clock, lookAgainMs: HARDLY })
   const [a] = await make(rig, name)
-  await a!.put(order('later', dueIn(12)))
+  await a!.put(order('later', dueIn(600)))
   await a!.put(order('much-later', dueIn(9000)))
   rig.report(name, 'created')
   await untilRest(rig)
   expect(rig.handled).toEqual([])
+  clock.advance(600_000)
   await eventually(() => expect(rig.handled).toEqual(['later']))
   await eventually(() => expect(rig.visited()).toMatchObject({ open: 0, waiting: 0 }))
 })
@@ -274,7 +277,7 @@ test('a document that is due later is handled after other visits and a restart',
   const name = `${prefix}-db-a`
   const first = startVisits(prefix, { lookAgainMs: HARDLY })
   const [a] = await make(first, name)
-  await a!.put(order('later', dueIn(12)))
+  await a!.put(order('later', dueIn(600)))
   await a!.put(order('much-later', dueIn(9000)))
   first.report(name, 'created')
   await untilRest(first)
@@ -284,10 +287,13 @@ test('a document that is due later is handled after other visits and a restart',
   await untilRest(first)
   await first.stop()
 
-  const second = startVisits(prefix, { lookAgainMs: HARDLY })
+  const clock = createShiftedClock()
+  const second = startVisits(prefix, { clock, lookAgainMs: HARDLY })
   await eventually(() => expect(second.visited()).toMatchObject({ databases: 1, open: 0, waiting: 0 }))
   await a!.put(order('again'))
   second.report(name)
+  await eventually(() => expect(second.handled).toEqual(['again']))
+  clock.advance(600_000)
   await eventually(() => expect(second.handled).toEqual(['again', 'later']))
   await eventually(() => expect(second.visited()).toMatchObject({ open: 0, waiting: 0 }))
   const checkpoint = await checkpointOf(second, a!)

@@ -78,7 +78,7 @@ test('a stream that takes longer than the lease keeps its claim', async () => {
         await ctx.attach('long', slowly())
         return { ...doc, state: 'shipped' }
       }),
-    { leaseMs: 3000 },
+    { leaseMs: 5000 },
   )
   await db.put(order)
   await eventually(async () => expect(await stateOf(db, 'o')).toBe('shipped'))

@@ -72,11 +72,11 @@ test('a handler that saved the next state cannot change the document’s outcome
         },
         { attempts: 1 },
       ),
-    { leaseMs: 3000 },
+    { leaseMs: 9000 },
   )
   await db.put({ _id: 'o', type: 'order', state: 'paid' })
   await left.opened
-  await new Promise((resolve) => setTimeout(resolve, 2500)) // renewals would be due
+  await new Promise((resolve) => setTimeout(resolve, 3500)) // renewals would be due
   go.open()
   await new Promise((resolve) => setTimeout(resolve, 300))
   const doc = await db.get('o')

@@ -73,7 +73,7 @@ test('a save during an edit by a client does not wait for a slow request', async
 test('edited documents in an unresponsive database do not delay the renewals of another database', async () => {
   const proxy = await startFaultyProxy()
   const couch = createTestCouch({ url: proxy.url, connections: 8, kept: 2 })
-  const options = { turns: new Semaphore(() => 6), leaseMs: 3000 }
+  const options = { turns: new Semaphore(() => 6), leaseMs: 6000 }
   const [silent, other] = [await freshDb('silent'), await freshDb('other')]
   const [go, end] = [createLatch(), createLatch()]
   const began: string[] = []

@@ -100,13 +100,13 @@ test('a claim is renewed while its handler runs, and no other worker takes it ov
       },
       { onLost: 'retry' },
     )
-  await startRig(db, register, { worker: 'one', leaseMs: 4000 })
+  await startRig(db, register, { worker: 'one', leaseMs: 8000 })
   await db.put({ _id: 'o', type: 'order', state: 'paid' })
   await began.opened
-  await startRig(db, register, { worker: 'two', leaseMs: 4000, resyncMs: 100 })
+  await startRig(db, register, { worker: 'two', leaseMs: 8000, resyncMs: 100 })
   const claimedAt = () => db.get('o').then((doc) => Date.parse((docstateIn(doc)!.claim as { at: string }).at))
   const first = await claimedAt()
-  await eventually(async () => expect((await claimedAt()) - first).toBeGreaterThan(8500))
+  await eventually(async () => expect((await claimedAt()) - first).toBeGreaterThan(10_000))
   go.open()
   await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
   expect(runs).toBe(1)

@@ -137,12 +137,12 @@ test('a worker with the old name finishes its running handler', async () => {
       await go.opened
       return { ...doc, state: 'reminded' }
     })
-  await startRig(db, hold, { machines: before, leaseMs: 4000 })
+  await startRig(db, hold, { machines: before, leaseMs: 8000 })
   await db.put(bill('b'))
   await eventually(() => expect(begun).toBe(1))
   const runs: Run[] = []
-  await startRig(db, remind(runs, 'late'), { machines, worker: 'new', leaseMs: 4000, resyncMs: 200 })
-  await new Promise((resolve) => setTimeout(resolve, 9000)) // more than two leases
+  await startRig(db, remind(runs, 'late'), { machines, worker: 'new', leaseMs: 8000, resyncMs: 200 })
+  await new Promise((resolve) => setTimeout(resolve, 10_000)) // more than a lease
   expect(await stateOf(db, 'b')).toBe('overdue')
   go.open()
   await eventually(async () => expect(await stateOf(db, 'b')).toBe('reminded'))

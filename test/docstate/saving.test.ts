@@ -45,7 +45,7 @@ test.each(['returned', 'saved'] as const)(
         expect(saved).toMatchObject({ name: 'Anna', number: 42 })
         return { ...saved, state: 'invoiced', number: saved.number + 1 }
       })
-    await startRig(db, register, { leaseMs: 6000 })
+    await startRig(db, register, { leaseMs: 9000 })
     await db.put({ _id: 'o', type: 'order', state: 'paid', name: 'Ann', draft: true })
     await began.opened
     const edited = await db.put({ ...(await db.get('o')), name: 'Anna', phone: '123' })
@@ -67,7 +67,7 @@ test('a failure keeps an edit that a renewal merged', async () => {
       await go.opened
       throw new Reject('no', 'never')
     })
-  await startRig(db, register, { leaseMs: 6000 })
+  await startRig(db, register, { leaseMs: 9000 })
   await db.put({ _id: 'o', type: 'order', state: 'paid', name: 'Ann' })
   await began.opened
   const edited = await db.put({ ...(await db.get('o')), name: 'Anna' })

@@ -86,11 +86,11 @@ test('a claim that grows too old while its document waits is released, and the d
       control.unsafe('order', 'paid', (doc) => go.opened.then(() => ({ ...doc, state: 'invoiced' })), {
         concurrency: 1,
       }),
-    { leaseMs: 3000 },
+    { leaseMs: 9000 },
   )
   await untilOneWaits(db, proxy)
   await proxy.down()
-  await sleep(2300) // longer than two thirds of the lease without a renewal
+  await sleep(6500) // longer than two thirds of the lease without a renewal
   go.open()
   await sleep(200)
   await proxy.up()
@@ -157,7 +157,7 @@ test('a request without an answer does not make other claims expire', async () =
       })
       control.safe('note', 'new', async (doc) => ({ ...doc, state: 'read' }))
     },
-    { leaseMs: 4000 },
+    { leaseMs: 10_000 },
   )
   await db.put({ _id: 'o', type: 'order', state: 'paid' })
   await eventually(async () => expect(docstateIn(await db.get('o'))?.claim).toBeDefined())
@@ -165,7 +165,7 @@ test('a request without an answer does not make other claims expire', async () =
   await db.put({ _id: 'n', type: 'note', state: 'new' })
   // Less than the timeout of the request without an answer.
   await eventually(async () => expect(await stateOf(db, 'n')).toBe('read'), { within: 20_000 })
-  await sleep(2500)
+  await sleep(6000)
   go.open()
   await eventually(async () => expect(await stateOf(db, 'o')).toBe('invoiced'))
   expect(aborted).toBe(false)

@@ -37,13 +37,13 @@ test('a branch that arrives during a handler waits for its end, and no other wor
         await go.opened
         return { ...doc, state: 'invoiced', number: 42 }
       }),
-    { worker: 'first', leaseMs: 4000 },
+    { worker: 'first', leaseMs: 8000 },
   )
   const first = await db.put(paid)
   await began.opened
-  await startRig(db, invoice(runs), { worker: 'second', leaseMs: 4000 })
+  await startRig(db, invoice(runs), { worker: 'second', leaseMs: 8000 })
   await replicate(db, first, 6, { ...paid, note: 'ring twice' })
-  await new Promise((resolve) => setTimeout(resolve, 9000)) // claims are renewed, and no worker takes over
+  await new Promise((resolve) => setTimeout(resolve, 10_000)) // claims are renewed, and no worker takes over
   expect(runs).toEqual(['o'])
   go.open()
   await expectSettled(db, { state: 'invoiced', number: 42, note: 'ring twice' })
