@@ -1,4 +1,5 @@
 /** The requests of devices that pass the real proxies of examples/reverse-proxy/. */
+import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { createCouch, type Couch } from '../../sidecar/couch/client.ts'
 import { seqText } from '../../sidecar/couch/documents.ts'
@@ -10,7 +11,7 @@ import { startFaultyProxy, type FaultyProxy } from '../support/faulty-proxy.ts'
 import { basic, createServerAdmin, loginStatus } from '../support/server-admin.ts'
 import { ask, startReverseProxy, type Kind, type ReverseProxy } from './reverse-proxy.ts'
 
-const DB = `channel-${'0123456789abcdef'.repeat(2)}`
+const DB = `channel-${randomBytes(16).toString('hex')}`
 const { username, password } = new URL(couchUrl())
 const authorization = basic(decodeURIComponent(username), decodeURIComponent(password))
 
@@ -44,19 +45,20 @@ const REFUSED: readonly (readonly [method: string, path: string])[] = [
   ['POST', `/${DB}/_bulk_docs/../../_replicate`],
 ]
 
+let admin: Couch
+beforeAll(async () => {
+  admin = createCouch({ url: couchUrl() })
+  await admin.db(DB).create()
+})
+afterAll(async () => {
+  await admin.close()
+  await deleteDb(DB)
+})
+
 describe.each<Kind>(['nginx', 'Caddy'])('%s', (kind) => {
-  let admin: Couch
   let upstream: FaultyProxy
   let proxy: ReverseProxy
 
-  beforeAll(async () => {
-    admin = createCouch({ url: couchUrl() })
-    await admin.db(DB).create()
-  })
-  afterAll(async () => {
-    await admin.close()
-    await deleteDb(DB)
-  })
   beforeEach(async () => {
     needs('node endpoints')
     upstream = await startFaultyProxy()

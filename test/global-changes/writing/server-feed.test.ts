@@ -1,5 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createTestCouch, needs, startPrivateCouch, uniqueName, type PrivateCouch } from '../../support/couchdb.ts'
+import {
+  createAgain,
+  createTestCouch,
+  needs,
+  startPrivateCouch,
+  uniqueName,
+  type PrivateCouch,
+} from '../../support/couchdb.ts'
 import { findCouchBinary } from '../../support/couchdb-binary.ts'
 import { eventually } from '../../support/eventually.ts'
 import { cutInLine, refuse, startFaultyProxy, type SeenRequest } from '../../support/faulty-proxy.ts'
@@ -15,7 +22,7 @@ async function start({ hasFeed = true } = {}) {
   needs('private server')
   const { url } = server!
   const couch = createTestCouch({ url })
-  if (hasFeed) await couch.db('_global_changes').create()
+  if (hasFeed) await createAgain(couch.db('_global_changes'))
   else await couch.request({ method: 'DELETE', db: '_global_changes' }).catch(() => undefined)
   const proxy = await startFaultyProxy(url)
   const rig = startGlobalChanges({ url, by: proxy.url })
@@ -63,7 +70,7 @@ test('without _global_changes, events come from other sources, and the feed is f
   await before.put({ _id: 'a' })
   await seen(before.name, ['created', 'updated'])
   expect(proxy.requests.filter(isFeed)).toEqual([])
-  await couch.db('_global_changes').create()
+  await createAgain(couch.db('_global_changes'))
   await eventually(() => expect(proxy.requests.filter(isFeed)).toHaveLength(1))
   await after.create()
   await before.put({ _id: 'b' })
@@ -75,7 +82,7 @@ test('without _global_changes, events come from other sources, and the feed is f
 test('a feed created while the feature is off is followed once it is on', async () => {
   const { couch, proxy, changes, seen } = await start({ hasFeed: false })
   changes.change({ ...settings, update_db: false })
-  await couch.db('_global_changes').create()
+  await createAgain(couch.db('_global_changes'))
   changes.change(settings)
   await follows(proxy.requests)
   const requests = proxy.requests.length
