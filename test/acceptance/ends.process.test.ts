@@ -77,7 +77,7 @@ const saves: Record<string, { fault: Fault; then: (held: Held) => Promise<unknow
 test.each(Object.keys(saves))('a sidecar is killed while it saves: %s', async (name) => {
   const { fault, then } = saves[name]!
   const proxy = await startFaultyProxy()
-  const held = await startHeld('unsafe', { COUCHDB_URL: proxy.url, SIDECAR_LEASE: '3s' })
+  const held = await startHeld('unsafe', { COUCHDB_URL: proxy.url, SIDECAR_LEASE: '5s' })
   const met = new Promise<void>((resolve) => {
     proxy.next(
       async (exchange) => {
@@ -149,7 +149,7 @@ test('the last lines of the log are in order, also if one is still being written
 
 test('a sidecar stops while CouchDB is unreachable, with the same effect as a kill', async () => {
   const proxy = await startFaultyProxy()
-  const held = await startHeld('unsafe', { COUCHDB_URL: proxy.url, SIDECAR_LEASE: '3s', SIDECAR_GRACE: '1s' })
+  const held = await startHeld('unsafe', { COUCHDB_URL: proxy.url, SIDECAR_LEASE: '5s', SIDECAR_GRACE: '1s' })
   await proxy.down()
   held.requested[0]!.end()
   expect(await held.sidecar.stop()).toBe(0)

@@ -95,7 +95,7 @@ thoroughTest(
         return { ...order, state: 'invoiced' }
       }, { onLost: 'retry' })
     })`)
-    const stage = await startProcessWith(module, { SIDECAR_LEASE: '3s' })
+    const stage = await startProcessWith(module, { SIDECAR_LEASE: '5s' })
     const docs = [
       { _id: 'slow', type: 'order', state: 'paid' },
       { _id: 'bomb1', type: 'bomb', state: 'paid' },
