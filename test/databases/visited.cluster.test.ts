@@ -1,6 +1,6 @@
 /** Workers at different nodes of a cluster that all visit the same databases, without partitioning. */
 import { expect, onTestFinished, test } from 'vitest'
-import { watchClaims, untilSettled } from '../docstate/claims/watched-claims.ts'
+import { isLeftBy, untilHandled, untilSettled, watchClaims } from '../docstate/claims/watched-claims.ts'
 import { installDocstate } from '../docstate/install.ts'
 import { createTestCouch, needs, uniqueName } from '../support/couchdb.ts'
 import { sharedCluster, type CouchCluster } from '../support/couchdb-cluster.ts'
@@ -16,8 +16,8 @@ const CONTESTED = amount(15, 150)
 const BELOW_QUORUM = amount(2, 10)
 const timeout = 240_000
 
-/** Starts a worker at each node for two databases of one glob. */
-async function startRace(cluster: CouchCluster) {
+/** Starts a worker at each node for two databases of one glob. The test kills the node of the worker `killed`. */
+async function startRace(cluster: CouchCluster, killed?: number) {
   const prefix = uniqueName('visited')
   const admins = cluster.nodes.map(({ url }) => createTestCouch({ url }))
   const databases = await make({ couch: admins[0]! }, `${prefix}-db-a`, `${prefix}-db-b`)
@@ -55,7 +55,10 @@ async function startRace(cluster: CouchCluster) {
       }
     }
   }
-  const allRun = () => eventually(() => expect(effects.size).toBe(count * 2))
+  const isLeft = isLeftBy(`worker-${killed}`)
+  async function allRun(): Promise<void> {
+    for (const db of databases) await untilHandled(db, count, (id) => effects.has(`${db.name}/${id}`), isLeft)
+  }
   return {
     effects,
     put,
@@ -68,7 +71,7 @@ async function startRace(cluster: CouchCluster) {
       }
     },
     async settled(): Promise<void> {
-      for (const { name } of databases) await untilSettled(admins, name, count, { state: 'invoiced' })
+      for (const { name } of databases) await untilSettled(admins, name, count, { state: 'invoiced' }, isLeft)
       expect([...effects].filter(([, times]) => times !== 1)).toEqual([])
     },
   }
@@ -88,7 +91,7 @@ thoroughTest(
   async () => {
     needs('cluster')
     const cluster = await sharedCluster()
-    const race = await startRace(cluster)
+    const race = await startRace(cluster, 2)
     await race.put(100)
     await eventually(() => expect(race.effects.size).toBeGreaterThan(20))
     const node = cluster.nodes[2]!
