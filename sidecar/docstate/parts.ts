@@ -76,11 +76,11 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
 
   const timeoutMs = leaseMs / 2 // an unanswered request must not make other claims expire
   const writer = createWriter(database, { signal, timeoutMs, counts: counts.writes, turns })
-  const readHeld = createReadHeld({ turns, timeoutMs, signal })
-  const writeDoc = createWriteDoc({ database, writer, readHeld, clock, random, signal, closing, log })
+  const readHeld = createReadHeld({ turns, timeoutMs, leaseMs, clock, random, signal })
+  const writeDoc = createWriteDoc({ database, writer, readHeld, leaseMs, clock, random, signal, closing, log })
   const contest = createContest({ database, writeDoc, readHeld, leaseMs, clock, random, signal })
   const claims = createClaims({ writeDoc, contest, worker, leaseMs, clock, random })
-  const branchCheck = createBranchCheck({ database, readHeld, copies: visit?.copies, clock, random, signal })
+  const branchCheck = createBranchCheck({ database, readHeld, copies: visit?.copies })
   const telemetry = createTelemetry(events, database.name, ticks, counts)
   const execute = traces.handler(
     createExecute({

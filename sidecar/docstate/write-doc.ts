@@ -12,7 +12,7 @@ import { docstateOf } from './classify.ts'
 import { rebase } from './outcome-documents.ts'
 import type { Attempt } from './attempt.ts'
 import { compareRevs } from '../couch/documents.ts'
-import type { ReadHeld } from './claims/read-held.ts'
+import { heldBackoff, type ReadHeld } from './claims/read-held.ts'
 import { docOf, holdsClaim, judgeOutcome, takingOut } from './claims/rivals.ts'
 
 /** The result of a write on an attempt's document, once it is known. */
@@ -42,6 +42,7 @@ export interface WriteDocOptions {
   readonly database: Database
   readonly writer: Writer
   readonly readHeld: ReadHeld
+  readonly leaseMs: number
   readonly clock: Clock
   readonly random: Random
   /** Ends all retries. */
@@ -59,12 +60,11 @@ const TELL_TRIES = 10
 /** CouchDB, or a proxy before it, must report this many times that a document does not exist. */
 const MOST_DENIALS = 4
 
-const BACKOFF = { baseMs: 200, capMs: 15_000 }
-
 export function createWriteDoc({
   database,
   writer,
   readHeld,
+  leaseMs,
   clock,
   random,
   signal,
@@ -72,6 +72,7 @@ export function createWriteDoc({
   log,
 }: WriteDocOptions): WriteDoc {
   const byWriter = (doc: StoredDoc, how: WriteOptions) => writer.write(doc, how)
+  const backoff = heldBackoff(leaseMs)
   const retried = <T>(request: () => Promise<T>) => withRetries(request, { clock, random, signal })
 
   async function tryWrite(
@@ -115,8 +116,7 @@ export function createWriteDoc({
     held: 'held' | 'perhaps' | 'hardly',
   ): Promise<StoredDoc | undefined | 'denied'> {
     const leaves = (how: CallOptions) => leavesOf(attempt.id, how)
-    const readLeaves = () => (held === 'hardly' ? leaves({ signal }) : readHeld(leaves, held === 'held'))
-    const found = await retried(readLeaves)
+    const found = await (held === 'hardly' ? retried(() => leaves({ signal })) : readHeld(leaves, held === 'held'))
     if (found.length === 0) return 'denied'
     const living = found.filter(({ _deleted }) => !_deleted).sort((a, b) => compareRevs(b._rev, a._rev))
     const current = living.find((leaf) => holdsClaim(attempt, leaf)) ?? living[0]
@@ -128,7 +128,7 @@ export function createWriteDoc({
     for (let tries = 1; ; tries++) {
       const found = await database.leaves(id, how)
       if (found.length > 0 || tries === MOST_DENIALS) return found
-      await clock.sleep(fullJitter(BACKOFF, tries, random), signal)
+      await clock.sleep(fullJitter(backoff, tries, random), signal)
     }
   }
 
@@ -156,7 +156,7 @@ export function createWriteDoc({
       if (error) {
         if (tries % TELL_TRIES === 0)
           log.warn({ doc: attempt.id, tries, code: error.code, reason: error.reason }, TROUBLE)
-        await clock.sleep(fullJitter(BACKOFF, tries, random), signal)
+        await clock.sleep(fullJitter(backoff, tries, random), signal)
       }
 
       const found = await read(attempt, hadClaim ? 'held' : unsure ? 'perhaps' : 'hardly')

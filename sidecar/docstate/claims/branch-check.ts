@@ -1,7 +1,4 @@
-import type { Random } from '../../core/backoff.ts'
-import type { Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
-import { withRetries } from '../../couch/with-retries.ts'
 import type { Attempt } from '../attempt.ts'
 import type { ReadHeld } from './read-held.ts'
 
@@ -10,10 +7,6 @@ export interface BranchCheckOptions {
   readonly readHeld: ReadHeld
   /** Copies of each document in the cluster. Default: read before the first check. */
   readonly copies?: number | undefined
-  readonly clock: Clock
-  readonly random: Random
-  /** Ends all retries. */
-  readonly signal: AbortSignal
 }
 
 /**
@@ -29,8 +22,7 @@ export interface BranchCheckOptions {
 export type BranchCheck = (attempt: Attempt) => Promise<void>
 
 export function createBranchCheck(options: BranchCheckOptions): BranchCheck {
-  const { database, readHeld, clock, random, signal } = options
-  const read: ReadHeld = (question, isHeld) => withRetries(() => readHeld(question, isHeld), { clock, random, signal })
+  const { database, readHeld } = options
   let { copies } = options
   let waiting: Pending[] = []
   let isLooking = false
@@ -44,7 +36,7 @@ export function createBranchCheck(options: BranchCheckOptions): BranchCheck {
       waiting = []
       const ids = some.map(({ attempt }) => attempt.id)
       try {
-        const docs = await read((how) => database.getMany(ids, { ...how, onFailed: () => undefined }), true)
+        const docs = await readHeld((how) => database.getMany(ids, { ...how, onFailed: () => undefined }), true)
         const whole = new Set(docs.filter(({ _conflicts }) => !_conflicts).map(({ _id }) => _id))
         for (const { attempt, resolve } of some) {
           if (!whole.has(attempt.id)) attempt.branched = true // also if the document is unreadable or deleted
@@ -58,7 +50,7 @@ export function createBranchCheck(options: BranchCheckOptions): BranchCheck {
   }
 
   return async (attempt) => {
-    copies ??= (await read((how) => database.info(how), true)).cluster?.n ?? 1
+    copies ??= (await readHeld((how) => database.info(how), true)).cluster?.n ?? 1
     if (copies === 1) return
     await new Promise<void>((resolve, reject) => {
       waiting.push({ attempt, resolve, reject })

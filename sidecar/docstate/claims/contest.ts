@@ -2,7 +2,6 @@ import { fullJitter, type Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Database } from '../../couch/database.ts'
 import type { Doc } from '../../couch/documents.ts'
-import { withRetries } from '../../couch/with-retries.ts'
 import type { Attempt } from '../attempt.ts'
 import type { ReadHeld } from './read-held.ts'
 import { docOf, holdsClaim, judgeClaim, takingOut } from './rivals.ts'
@@ -44,14 +43,13 @@ const SHARE_OF_LEASE = 0.9
 export function createContest(options: ContestOptions): Contest {
   const { database, writeDoc, readHeld, leaseMs, clock, random, signal } = options
   const backoff = { baseMs: 200, capMs: leaseMs / 3 } // each try renews the claim
-  const read: ReadHeld = (question, isHeld) => withRetries(() => readHeld(question, isHeld), { clock, random, signal })
 
   return async (attempt, base, renewed) => {
     const until = clock.ticks() + leaseMs * SHARE_OF_LEASE
     let waited = false
     let proven = false
     for (let tries = 1; ; tries++) {
-      const leaves = await read((how) => database.leaves(attempt.id, how), proven)
+      const leaves = await readHeld((how) => database.leaves(attempt.id, how), proven)
       const ours = leaves.find((leaf) => !leaf._deleted && holdsClaim(attempt, leaf))
       if (!ours) return { kind: 'lost' }
       attempt.doc = docOf(ours)
@@ -60,7 +58,7 @@ export function createContest(options: ContestOptions): Contest {
       switch (judgeClaim(ours, base, leaves)) {
         case 'yield': {
           const kept = leaves.filter((leaf) => !leaf._deleted && leaf !== ours)
-          await read((how) => database.merge(takingOut([ours], kept), how))
+          await readHeld((how) => database.merge(takingOut([ours], kept), how))
           return { kind: 'lost' }
         }
         case 'wait':

@@ -1,11 +1,14 @@
+import type { Backoff, Random } from '../../core/backoff.ts'
+import type { Clock } from '../../core/clock.ts'
 import { Semaphore } from '../../core/semaphore.ts'
 import type { CallOptions } from '../../couch/database.ts'
+import { withRetries } from '../../couch/with-retries.ts'
 
 /**
- * Asks CouchDB about a document that this worker holds or may hold. The claim ages meanwhile, so the question goes
- * before requests that begin new work. Each question needs a permit, as a write does. One database gets few at once: if
- * it does not answer, claims in other databases are still renewed. `isHeld`: the document is surely held; such
- * questions go before uncertain ones.
+ * Asks CouchDB about a document that this worker holds or may hold, until CouchDB answers. The claim ages meanwhile, so
+ * the question goes before requests that begin new work, and is repeated soon. Each question needs a permit, as a write
+ * does. One database gets few at once: if it does not answer, claims in other databases are still renewed. `isHeld`:
+ * the document is surely held; such questions go before uncertain ones.
  */
 export type ReadHeld = <T>(question: (options: CallOptions) => Promise<T>, isHeld?: boolean) => Promise<T>
 
@@ -14,13 +17,25 @@ export interface ReadHeldOptions {
   readonly turns: Semaphore
   /** Maximum wait for an answer. */
   readonly timeoutMs: number
+  readonly leaseMs: number
+  readonly clock: Clock
+  readonly random: Random
+  /** Ends all retries. */
   readonly signal: AbortSignal
 }
 
 const TOGETHER = 4
 
-export function createReadHeld({ turns, timeoutMs, signal }: ReadHeldOptions): ReadHeld {
+/**
+ * Waits between tries that concern a claim: at most a sixth of its lease, since little of it may be left when CouchDB is
+ * back.
+ */
+export const heldBackoff = (leaseMs: number): Backoff => ({ baseMs: 200, capMs: Math.min(15_000, leaseMs / 6) })
+
+export function createReadHeld({ turns, timeoutMs, leaseMs, clock, random, signal }: ReadHeldOptions): ReadHeld {
   const ours = new Semaphore(() => TOGETHER)
   const options = { first: true, timeoutMs, signal }
-  return (question, isHeld) => ours.run(() => turns.run(() => question(options), true, signal), isHeld, signal)
+  const retries = { clock, random, signal, backoff: heldBackoff(leaseMs) }
+  return (question, isHeld) =>
+    withRetries(() => ours.run(() => turns.run(() => question(options), true, signal), isHeld, signal), retries)
 }
