@@ -44,7 +44,7 @@ import { createSaveOutcome } from './save-outcome.ts'
 import { createShadows } from './shadows.ts'
 import { createTraces, untraced } from './traces.ts'
 import { createWriteDoc } from './write-doc.ts'
-import { declaredStates, type UndeclaredCount } from './undeclared.ts'
+import { UndeclaredLog, type UndeclaredCount } from './undeclared.ts'
 import { createWaits } from './waits.ts'
 import { keyOrNone } from './keys.ts'
 import { ownLimits } from './handler-limits.ts'
@@ -156,7 +156,15 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
       current.sinceNow.some(({ type, state }) => type === doc.type && state === doc.state) &&
       ['ready', 'untimed'].includes(classify(doc, clock.now()).kind),
     onDeleted: () => deletions.soon(),
-    onUndeclared: () => visit && resync.soon(), // a followed database is listed every minute
+    onUndeclared(doc) {
+      undeclaredLog.passed(doc)
+      if (visit) resync.soon() // a followed database is listed every minute
+    },
+  })
+  const undeclaredLog = new UndeclaredLog({
+    machines: () => current.table.machines,
+    counted: () => counts.undeclared.get(database.name) ?? [],
+    log,
   })
   const checkpoints = visit?.checkpoints ?? createCheckpointStore(database, worker)
   const watch = new Watch({
@@ -213,12 +221,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   }
 
   function noteUndeclared(now: readonly UndeclaredCount[]): void {
-    const before = counts.undeclared.get(database.name) ?? []
-    for (const { type, state, count } of now) {
-      if (before.some((one) => one.type === type && one.state === state)) continue
-      const declared = declaredStates(current.table.machines, type, state)
-      log.warn({ type, state, count, declared }, 'documents are in a state that their machine does not declare')
-    }
+    undeclaredLog.resynced(now)
     if (now.length > 0) counts.undeclared.set(database.name, now)
     else counts.undeclared.delete(database.name)
   }

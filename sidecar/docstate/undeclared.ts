@@ -2,9 +2,11 @@
  * Documents in a state that the machine of their type does not declare: the state was renamed or mistyped. No handler
  * takes these documents, and `validate_doc_update` lets no client move them. So they are counted and named.
  */
+import type { Logger } from 'pino'
 import { isObject } from '../../ddocs/lib/document.ts'
 import type { Machines } from '../../ddocs/machine.ts'
 import { didYouMean } from '../core/nearest.ts'
+import type { Doc } from '../couch/documents.ts'
 
 export interface UndeclaredCount {
   readonly type: string
@@ -38,4 +40,41 @@ export function addUp(counts: Iterable<UndeclaredCount>): UndeclaredCount[] {
 export function declaredStates(machines: Machines, type: string, state: string): string {
   const states = Object.keys(machines[type] ?? {})
   return `${states.join(', ') || 'none'}${didYouMean(state, states)}`
+}
+
+export interface UndeclaredLogOptions {
+  readonly machines: () => Machines
+  /** What the last resync of the database counted. */
+  readonly counted: () => readonly UndeclaredCount[]
+  readonly log: Logger
+}
+
+/** Warns once of each type and state: at the first document, or at the resync that counts them. */
+export class UndeclaredLog {
+  readonly #options: UndeclaredLogOptions
+  /** Warned of since the last resync. */
+  #warned: Pick<UndeclaredCount, 'type' | 'state'>[] = []
+
+  constructor(options: UndeclaredLogOptions) {
+    this.#options = options
+  }
+
+  /** Call for each row of the feed. */
+  passed({ _id, ...doc }: Doc): void {
+    this.#warn({ type: String(doc.type), state: String(doc.state) }, { doc: _id })
+  }
+
+  /** Call at a resync, before its counts are stored. */
+  resynced(now: readonly UndeclaredCount[]): void {
+    for (const { type, state, count } of now) this.#warn({ type, state }, { count })
+    this.#warned = []
+  }
+
+  #warn(pair: Pick<UndeclaredCount, 'type' | 'state'>, which: { doc: unknown } | { count: number }): void {
+    const { machines, counted, log } = this.#options
+    if ([...counted(), ...this.#warned].some(({ type, state }) => type === pair.type && state === pair.state)) return
+    this.#warned.push(pair)
+    const declared = declaredStates(machines(), pair.type, pair.state)
+    log.warn({ ...which, ...pair, declared }, 'documents are in a state that their machine does not declare')
+  }
 }

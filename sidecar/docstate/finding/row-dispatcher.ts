@@ -27,8 +27,8 @@ export interface RowDispatcherOptions {
   readonly isLeftToList: (doc: StoredDoc) => boolean
   /** Called if the taken rows include a deleted document. */
   readonly onDeleted: () => void
-  /** Called if the taken rows include a document in a state that its machine does not declare. */
-  readonly onUndeclared: () => void
+  /** Called for each document in a state that its machine does not declare. */
+  readonly onUndeclared: (doc: StoredDoc) => void
 }
 
 interface Found {
@@ -72,13 +72,12 @@ export class RowDispatcher {
   async take(rows: readonly Change[], progress: Progress, signal: AbortSignal): Promise<void> {
     const { dispatch, classify, clock, onUndeclared, onDeleted } = this.#options
     const isEarly = this.#options.isEarly()
-    let hasUndeclared = false
     let hasDeleted = false
     let wanted = 0
     for (const row of rows) {
       const { seq, id, rev, branched, doc, deleted, bytes } = row
       const classification = doc && !deleted ? classify(doc, clock.now()) : undefined
-      hasUndeclared ||= classification?.kind === 'undeclared'
+      if (doc && classification?.kind === 'undeclared') onUndeclared(doc)
       hasDeleted ||= deleted
       if (deleted || (classification && isIdle(classification))) {
         dispatch.pass(id, rev)
@@ -95,7 +94,6 @@ export class RowDispatcher {
       } else progress.skip(seq)
     }
     this.#wantsDocs = wanted > rows.length * WANTED
-    if (hasUndeclared) onUndeclared()
     if (hasDeleted) onDeleted()
     this.#changes.changed()
     await this.#changes.until(() => this.#unread.size < MOST_UNREAD, signal)
