@@ -88,7 +88,7 @@ export async function startCluster(): Promise<CouchCluster> {
       if (started.status === 'rejected') throw started.reason
       return started.value
     })
-    const whole = async () => void (await Promise.all(nodes.map((node) => untilWhole(node.url))))
+    const whole = () => untilWhole(nodes)
     for (const node of nodes) await introduce(node, names)
     await whole()
     await makeSystemDatabases(nodes[0]!)
@@ -159,17 +159,27 @@ async function makeSystemDatabases({ url }: PrivateCouch): Promise<void> {
   }
 }
 
-async function untilWhole(url: string): Promise<void> {
-  const couch = createCouch({ url })
+/** Waits until each node sees all nodes. */
+async function untilWhole(nodes: readonly PrivateCouch[]): Promise<void> {
+  const couches = nodes.map(({ url }) => createCouch({ url }))
   const deadline = performance.now() + WHOLE_MS
   try {
     for (;;) {
-      const seen = await answerOf<{ all_nodes: unknown[]; cluster_nodes: unknown[] }>(couch, { path: '_membership' })
-      if (seen.all_nodes.length === NODES && seen.cluster_nodes.length === NODES) return
-      if (performance.now() > deadline) throw new Error(`not a whole cluster: ${JSON.stringify(seen)}`)
+      const views = await Promise.all(couches.map((couch) => answerOf<Membership>(couch, { path: '_membership' })))
+      if (views.every(isWhole)) return
+      if (performance.now() > deadline) throw new Error(`not a whole cluster; its nodes see ${JSON.stringify(views)}`)
       await delay(50)
     }
   } finally {
-    await couch.close()
+    for (const couch of couches) await couch.close()
   }
 }
+
+/** What a node sees: the nodes that are connected, and those that belong to the cluster. */
+interface Membership {
+  readonly all_nodes: readonly string[]
+  readonly cluster_nodes: readonly string[]
+}
+
+const isWhole = ({ all_nodes, cluster_nodes }: Membership): boolean =>
+  all_nodes.length === NODES && cluster_nodes.length === NODES
