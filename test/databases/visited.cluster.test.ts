@@ -55,7 +55,7 @@ async function startRace(cluster: CouchCluster, killed?: number) {
       }
     }
   }
-  const isLeft = isLeftBy(`worker-${killed}`)
+  const isLeft = isLeftBy(killed)
   async function allRun(): Promise<void> {
     for (const db of databases) await untilHandled(db, count, (id) => effects.has(`${db.name}/${id}`), isLeft)
   }

@@ -41,7 +41,7 @@ export async function startRace({ cluster, nodes, register, killed }: RaceOption
   onTestFinished(() => remove(cluster.nodes[nodes[0]!]!.url, name))
   await living.create()
   const { watched, contested, accepted } = watchClaims()
-  const isLeft = isLeftBy(`worker-${killed}`)
+  const isLeft = isLeftBy(killed)
   let count = 0
 
   for (const [i, node] of nodes.entries()) {

@@ -39,12 +39,12 @@ export function watchClaims(): WatchedClaims {
 }
 
 /**
- * Whether this worker's claim expired before its outcome was known, which parks the document. A worker may be silent for
- * a lease while its node is down: a busy machine needs longer than that to restart a node.
+ * Whether a claim of the worker whose node was killed expired before its outcome was known, which parks the document. A
+ * busy machine may need longer than a lease to restart a node. `killed`: index of the worker, if any.
  */
-export const isLeftBy = (worker: string) => (doc: StoredDoc) => {
+export const isLeftBy = (killed: number | undefined) => (doc: StoredDoc) => {
   const parked = docstateIn(doc)?.parked as { reason: string } | undefined
-  return parked?.reason.startsWith(`the worker ${worker} did not renew its claim`) ?? false
+  return killed !== undefined && !!parked?.reason.startsWith(`the worker worker-${killed} did not renew its claim`)
 }
 
 /** Waits until each document (`o0`, `o1`, …) is handled, or `isLeft` accepts it. */
