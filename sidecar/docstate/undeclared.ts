@@ -59,9 +59,9 @@ export class UndeclaredLog {
     this.#options = options
   }
 
-  /** Call for each row of the feed. */
-  passed({ _id, ...doc }: Doc): void {
-    this.#warn({ type: String(doc.type), state: String(doc.state) }, { doc: _id })
+  /** Call when a row of the feed has a document in an undeclared state. */
+  passed({ _id, type, state }: Doc): void {
+    this.#warn({ type: String(type), state: String(state) }, { doc: _id })
   }
 
   /** Call at a resync, before its counts are stored. */
@@ -70,7 +70,7 @@ export class UndeclaredLog {
     this.#warned = []
   }
 
-  #warn(pair: Pick<UndeclaredCount, 'type' | 'state'>, which: { doc: unknown } | { count: number }): void {
+  #warn(pair: Pick<UndeclaredCount, 'type' | 'state'>, which: { doc: string } | { count: number }): void {
     const { machines, counted, log } = this.#options
     if ([...counted(), ...this.#warned].some(({ type, state }) => type === pair.type && state === pair.state)) return
     this.#warned.push(pair)
