@@ -1,4 +1,4 @@
-/** The candidate with the fewest edits (insert, delete, replace a letter) from `word`, if at most `limit`. */
+/** The candidate with the fewest edits from `word`, if at most `limit`: letters inserted, deleted, replaced, swapped. */
 export function nearest(word: string, candidates: readonly string[], limit: number): string | undefined {
   const [best] = candidates
     .map((candidate) => ({ candidate, edits: editsBetween(word, candidate) }))
@@ -7,15 +7,19 @@ export function nearest(word: string, candidates: readonly string[], limit: numb
   return best?.candidate
 }
 
-/** Levenshtein distance, computed one row of the table at a time. */
+/** Edit distance, computed one row of the table at a time. Two swapped neighbours count as one edit. */
 function editsBetween(a: string, b: string): number {
+  let before: number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (let i = 1; i <= a.length; i++) {
     const next = [i]
     for (let j = 1; j <= b.length; j++) {
       const replaced = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1))
+      const areSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
+      const swapped = areSwapped ? before[j - 2]! + 1 : Infinity
+      next.push(Math.min(replaced, swapped, row[j]! + 1, next[j - 1]! + 1))
     }
+    before = row
     row = next
   }
   return row[b.length]!
