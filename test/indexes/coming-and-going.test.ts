@@ -32,7 +32,7 @@ test('remaining workers take over at once from a leaving worker', async () => {
   const workers = ['one', 'other'].map((self) => {
     const leaving = new AbortController()
     const registry = startRegistry(database)
-    registry.register('sidecar', self, { timeoutMs: 1000 }, leaving.signal)
+    registry.register('sidecar', self, { timeoutMs: 10_000 }, leaving.signal)
     const partition = createNamePartition({
       registry,
       role: 'sidecar',

@@ -25,7 +25,7 @@ type WorkerOptions = Partial<EngineOptions> & { readonly timeoutMs?: number }
 
 /** A worker with a handler for paid orders. */
 async function startWorker(db: Database, name: string, options: WorkerOptions = {}): Promise<Worker> {
-  const { timeoutMs = 1000, ...rest } = options
+  const { timeoutMs = 10_000, ...rest } = options
   const registry = startRegistry(db)
   const leaving = new AbortController()
   registry.register('sidecar', name, { timeoutMs }, leaving.signal)
@@ -69,8 +69,8 @@ async function seeEachOther(workers: readonly Worker[]): Promise<void> {
   })
 }
 
-/** No worker is declared dead, no claim is renewed, and no resync runs. */
-const quiet = { timeoutMs: 30_000, leaseMs: 30_000, sweepMs: 60_000 }
+/** No claim is renewed, and no resync runs. */
+const quiet = { leaseMs: 30_000, sweepMs: 60_000 }
 
 const idsOf = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => `o${from + i}`)
 
@@ -123,7 +123,7 @@ test('the other workers take the partition of a worker that is cut off', async (
   const db = await freshDb('partitioning')
   const proxy = await startFaultyProxy()
   const [cutOff, other] = [
-    await startWorker(createTestCouch({ url: proxy.url }).db(db.name), 'a'),
+    await startWorker(createTestCouch({ url: proxy.url }).db(db.name), 'a', { timeoutMs: 1000 }),
     await startWorker(db, 'b'),
   ]
   await seeEachOther([cutOff, other])
@@ -138,7 +138,7 @@ test('the other workers take the partition of a worker that is cut off', async (
 test('the second resync takes the documents of a worker that is alive but idle', async () => {
   const db = await freshDb('partitioning')
   const idler = startRegistry(db)
-  idler.register('sidecar', 'a', { timeoutMs: 1000 })
+  idler.register('sidecar', 'a', { timeoutMs: 10_000 })
   const worker = await startWorker(db, 'b', { resyncMs: 500 })
   await eventually(() => expect(worker.registry.members('sidecar')?.members).toHaveLength(2))
   await writeOrders(db, idsOf(0, 50))
@@ -230,7 +230,7 @@ test('workers with different handlers read documents with the feed, and each han
   const db = await freshDb('partitioning')
   const { registry } = await startWorker(db, 'a')
   const other = await startWorker(db, 'b')
-  registry.register('sidecar', 'a', { timeoutMs: 1000, does: 'something else' })
+  registry.register('sidecar', 'a', { timeoutMs: 10_000, does: 'something else' })
   await eventually(() =>
     expect(other.registry.members('sidecar')?.members[0]?.options).toEqual({ does: 'something else' }),
   )
