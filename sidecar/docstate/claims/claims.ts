@@ -37,6 +37,10 @@ export interface ClaimsOptions {
 
 /** Part of a lease that its holder relies on: the rest is for watchers whose clocks run faster. */
 const BELIEVED = 0.9
+/** Part of a lease after which a claim is renewed at the latest. */
+const DUE = 1 / 3
+/** Part of a lease after which a claim is renewed together with one that is due: they share a request. */
+const EARLY = 0.3
 
 /** Abort reason of `ctx.signal` when this worker no longer holds the document. */
 export class ClaimLost extends Error {
@@ -52,8 +56,9 @@ export function requireStored({ id }: Attempt, outcome: WriteResult): void {
 
 /**
  * Wins and renews claims. The document's revision lets only one worker make the write that wins. A server's 201 means
- * won, 409 lost; a cluster's 202 means contested. A claim is renewed each third of its lease, long before its end.
- * After nine tenths of a lease without a confirmed renewal, the worker treats the claim as lost and aborts its handler.
+ * won, 409 lost; a cluster's 202 means contested. A claim is renewed after a third of its lease, or a little earlier
+ * together with another one. After nine tenths of a lease without a confirmed renewal, the worker treats the claim as
+ * lost and aborts its handler.
  */
 export function createClaims(options: ClaimsOptions): Claims {
   const { writeDoc, contest, worker, leaseMs, clock, random } = options
@@ -89,10 +94,10 @@ export function createClaims(options: ClaimsOptions): Claims {
     const believedMs = (attempt.leaseMs ?? leaseMs) * BELIEVED
     if (attempt.left) held.delete(attempt)
     else if (age >= believedMs) lose(attempt, `no renewal of the claim on ${attempt.id} succeeded in time`)
-    else if (age > leaseMs / 3 && !renewing.has(attempt)) {
+    else if (age >= leaseMs * EARLY && !renewing.has(attempt)) {
       renew(attempt).catch(() => undefined) // its retries ended: the age of the claim decides
     }
-    return believedMs - age
+    return (age < leaseMs * DUE ? leaseMs * DUE : believedMs) - age
   }
 
   function lose(attempt: Attempt, why: string): void {

@@ -116,24 +116,36 @@ test('a resent claim counts from its first request, because a copy may hold it s
   expect((await db.get('o'))._rev).toMatch(/^5-/) // claimed, given back, claimed, saved
 })
 
-test.each([0, 0.5, 0.999])('a claim is valid for nine tenths of its lease with any jitter (%d)', async (random) => {
+const JITTERS = [0, 0.5, 0.999]
+
+/** The claims of a worker on a manual clock, and a function that takes one. Each write waits for `answer`. */
+function claimsOnManualClock(random: number, answer: () => Promise<void>) {
   const clock = createManualClock()
-  const stopping = new AbortController()
-  let hangs = false
   const claims = createClaims({
     ...{ worker: 'w', leaseMs: 30_000, clock, random: () => random },
     contest: () => Promise.reject(new Error('no contest')),
     async writeDoc(attempt, doc) {
-      if (hangs) await new Promise(() => undefined)
+      await answer()
       attempt.doc = { ...doc, _rev: '2-b' }
       return { kind: 'stored' }
     },
   })
   const handler = () => Promise.resolve()
   const registration = { type: 't', state: 's', mode: 'unsafe', handler, options: withDefaults({}, 'test') } as const
-  const attempt = new Attempt(registration, { _id: 'x', _rev: '1-a', type: 't', state: 's' }, 'token')
   const nothing = () => undefined
-  await claims.take(attempt, nothing, nothing)
+  async function take(): Promise<Attempt> {
+    const attempt = new Attempt(registration, { _id: 'x', _rev: '1-a', type: 't', state: 's' }, 'token')
+    await claims.take(attempt, nothing, nothing)
+    return attempt
+  }
+  return { clock, claims, take }
+}
+
+test.each(JITTERS)('a claim is valid for nine tenths of its lease with any jitter (%d)', async (random) => {
+  const stopping = new AbortController()
+  let hangs = false
+  const { clock, claims, take } = claimsOnManualClock(random, () => (hangs ? new Promise(() => {}) : Promise.resolve()))
+  const attempt = await take()
   hangs = true
   const began = clock.ticks()
   void claims.keep(stopping.signal)
@@ -141,6 +153,45 @@ test.each([0, 0.5, 0.999])('a claim is valid for nine tenths of its lease with a
   expect(clock.ticks() - began).toBeGreaterThanOrEqual(27_000)
   expect(clock.ticks() - began).toBeLessThan(27_100)
   stopping.abort(new Error('over'))
+})
+
+test.each(JITTERS)('a claim is renewed after a third of its lease with any jitter (%d)', async (random) => {
+  const stopping = new AbortController()
+  const written: number[] = []
+  const { clock, claims, take } = claimsOnManualClock(random, () => {
+    written.push(clock.ticks())
+    return Promise.resolve()
+  })
+  void claims.keep(stopping.signal)
+  await clock.advance(1234) // a claim begins between two checks
+  await take()
+  await clock.advance(60_000)
+  stopping.abort(new Error('over'))
+  const waits = written.slice(1).map((at, i) => at - written[i]!)
+  expect(waits.length).toBeGreaterThanOrEqual(6)
+  for (const wait of waits) {
+    expect(wait).toBeGreaterThanOrEqual(9000)
+    expect(wait).toBeLessThanOrEqual(10_001)
+  }
+})
+
+test('claims that are due within a second are renewed together', async () => {
+  const stopping = new AbortController()
+  const written: number[] = []
+  const { clock, claims, take } = claimsOnManualClock(0.5, () => {
+    written.push(clock.ticks())
+    return Promise.resolve()
+  })
+  void claims.keep(stopping.signal)
+  for (let i = 0; i < 5; i++) {
+    await take()
+    await clock.advance(200)
+  }
+  written.length = 0
+  await clock.advance(9100)
+  stopping.abort(new Error('over'))
+  expect(written).toHaveLength(5)
+  expect(new Set(written).size).toBe(1)
 })
 
 test('a request without an answer does not make other claims expire', async () => {
