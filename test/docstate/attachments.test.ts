@@ -60,12 +60,12 @@ test('an attachment replaces the previous one of its name, and ctx.save keeps it
   expect(await db.get('o')).toMatchObject({ note: 'smaller' })
 })
 
-test('a stream that takes longer than the lease keeps its claim', async () => {
+test('a stream that takes longer than the lease keeps its claim, also afterwards', async () => {
   const db = await freshDb('attachments')
   const part = randomBytes(MEGABYTE)
-  let runs = 0
+  let [runs, isLost] = [0, false]
   async function* slowly() {
-    for (let i = 0; i < 6; i++) {
+    for (let i = 0; i < 9; i++) {
       yield part
       await sleep(1000)
     }
@@ -76,6 +76,8 @@ test('a stream that takes longer than the lease keeps its claim', async () => {
       control.unsafe('order', 'paid', async (doc, ctx) => {
         runs += 1
         await ctx.attach('long', slowly())
+        await sleep(2000) // the claim is renewed meanwhile
+        isLost = ctx.signal.aborted
         return { ...doc, state: 'shipped' }
       }),
     { leaseMs: 5000 },
@@ -83,13 +85,13 @@ test('a stream that takes longer than the lease keeps its claim', async () => {
   await db.put(order)
   await eventually(async () => expect(await stateOf(db, 'o')).toBe('shipped'))
   const found = await db.attachment('o', 'long', AbortSignal.timeout(10_000))
-  const hash = createHash('md5').update(Buffer.concat(Array<Buffer>(6).fill(part)))
+  const hash = createHash('md5').update(Buffer.concat(Array<Buffer>(9).fill(part)))
   expect(
     createHash('md5')
       .update(await buffer(found!.bytes))
       .digest('hex'),
   ).toBe(hash.digest('hex'))
-  expect(runs).toBe(1)
+  expect({ runs, isLost }).toEqual({ runs: 1, isLost: false })
 })
 
 test('a client’s edit and attachment during the handler are kept', async () => {

@@ -76,16 +76,20 @@ export function createClaims(options: ClaimsOptions): Claims {
 
   async function renew(attempt: Attempt): Promise<void> {
     renewing.add(attempt)
-    const sentAt = clock.ticks()
     const outcome = await attempt
-      .mutex(() =>
-        held.has(attempt) && !attempt.left ? writeDoc(attempt, claimed(attempt, claimOf(attempt))) : undefined,
-      )
+      .mutex(() => (held.has(attempt) && !attempt.left ? writeRenewal(attempt) : undefined))
       .finally(() => renewing.delete(attempt))
-    if (outcome?.kind === 'stored') {
+    if (outcome?.kind === 'lost') lose(attempt, `${attempt.id} was taken over by another worker`)
+  }
+
+  async function writeRenewal(attempt: Attempt): Promise<WriteResult> {
+    const sentAt = clock.ticks()
+    const outcome = await writeDoc(attempt, claimed(attempt, claimOf(attempt)))
+    if (outcome.kind === 'stored') {
       attempt.provenAt = sentAt
       attempt.leaseMs = undefined
-    } else if (outcome?.kind === 'lost') lose(attempt, `${attempt.id} was taken over by another worker`)
+    }
+    return outcome
   }
 
   /** Checks one claim. Returns the maximum delay before the next check, milliseconds. */
