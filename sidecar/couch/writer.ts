@@ -1,4 +1,5 @@
 import { Semaphore } from '../core/semaphore.ts'
+import type { AdaptiveTimeout } from './adaptive-timeout.ts'
 import type { BulkRow, Doc } from './documents.ts'
 import type { Database } from './database.ts'
 import { CouchError, isCouchError, type CouchErrorCode } from './couch-errors.ts'
@@ -21,8 +22,8 @@ export interface WriteOptions {
 export interface WriterOptions {
   /** Ends the writer: an abort cancels sent and waiting writes, which throw its reason. */
   readonly signal: AbortSignal
-  /** Timeout of a request, milliseconds. After it, the outcome of the writes is unknown. Default 60,000. */
-  readonly timeoutMs?: number
+  /** Timeout of requests. After it, the outcome of the writes is unknown. Default 60 s. */
+  readonly timeout?: AdaptiveTimeout
   /** Counters that the writer increments. */
   readonly counts?: WriteCounts
   /** Each request takes one permit. The writers of many databases share it. Default: a semaphore of its own. */
@@ -64,7 +65,7 @@ const ABOUT_ONE: readonly CouchErrorCode[] = ['too_large', 'bad_request']
  * Rows are matched by id, because servers may answer in another order. So a batch never holds an id twice.
  */
 export function createWriter(database: Database, options: WriterOptions): Writer {
-  const { signal, timeoutMs, counts = noWrites(), turns = new Semaphore(() => 1) } = options
+  const { signal, timeout, counts = noWrites(), turns = new Semaphore(() => 1) } = options
   const waiting: Record<Kind, Pending[]> = { first: [], other: [] }
   /** The last request left `other` writes waiting: the oldest leads the next one, or a large one would wait forever. */
   let othersLead = false
@@ -118,14 +119,7 @@ export function createWriter(database: Database, options: WriterOptions): Writer
   /** @param again true after the refusal of a request with these documents: some may be stored nevertheless */
   async function commit(batch: Pending[], again = false): Promise<void> {
     try {
-      const texts = batch.map(({ json }) => json)
-      counts.requests += 1
-      const onSent = () => {
-        for (const { options } of batch) options.onSent?.()
-      }
-      const limit = timeoutMs !== undefined && { timeoutMs }
-      const rows = await database.bulk(texts, { signal, first: true, onSent, ...limit })
-      void takeRows(batch, rows, again)
+      void takeRows(batch, await send(batch), again)
     } catch (thrown) {
       if (!isCouchError(thrown) || !ABOUT_ONE.includes(thrown.code)) for (const pending of batch) lose(pending, thrown)
       else if (batch.length === 1) settle(batch[0]!, { kind: 'refused', code: thrown.code, reason: thrown.reason })
@@ -134,6 +128,22 @@ export function createWriter(database: Database, options: WriterOptions): Writer
         await commit(batch.slice(0, half), true)
         await commit(batch.slice(half), true)
       }
+    }
+  }
+
+  async function send(batch: readonly Pending[]): Promise<BulkRow[]> {
+    const texts = batch.map(({ json }) => json)
+    let answered: (() => void) | undefined
+    const onSent = () => {
+      answered = timeout?.sent()
+      for (const { options } of batch) options.onSent?.()
+    }
+    const limit = timeout && { timeoutMs: timeout.timeoutMs }
+    counts.requests += 1
+    try {
+      return await database.bulk(texts, { signal, first: true, onSent, ...limit })
+    } finally {
+      answered?.()
     }
   }
 

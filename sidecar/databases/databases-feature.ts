@@ -2,6 +2,7 @@ import { troubleInWords, type CouchErrorCode } from '../couch/couch-errors.ts'
 import { createCompiler } from '../deploy/compiler.ts'
 import type { Engine } from '../docstate/engine.ts'
 import { HandlerLimits } from '../docstate/handler-limits.ts'
+import { Lease } from '../docstate/claims/lease.ts'
 import { Quarantine } from '../docstate/quarantine.ts'
 import type { Feature } from '../feature.ts'
 import { metricsOf } from '../metrics/metric.ts'
@@ -38,7 +39,9 @@ export function databasesFeature(platform: Platform): Feature {
     ...platform,
     ...{ couch: couch.work, compiler, workers: worker.registry, worker: worker.self },
     ...{ controlDb: config.controlDb, databases: patterns, jobOf: tables.of, countsOf: counters.of, engines },
-    ...{ leaseMs: config.leaseMs, graceMs: config.graceMs, reads: config.reads, quarantine: new Quarantine(clock) },
+    ...{ graceMs: config.graceMs, reads: config.reads },
+    lease: new Lease({ leaseMs: config.leaseMs, clock, log }),
+    quarantine: new Quarantine(clock),
     ...{ partitioning, limits, control },
     async whenSet(until) {
       await live.whenKnown(until)

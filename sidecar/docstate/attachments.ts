@@ -11,6 +11,7 @@ import { isCouchError } from '../couch/couch-errors.ts'
 import { writtenFrom, type Written } from '../couch/written.ts'
 import type { Attempt } from './attempt.ts'
 import { requireStored } from './claims/claims.ts'
+import { LONGEST_LEASE_MS } from './claims/lease.ts'
 import { docstateOf } from './classify.ts'
 import { withDocstate } from './outcome-documents.ts'
 import type { Attachment, AttachmentBody } from './types.ts'
@@ -34,8 +35,6 @@ export interface AttachmentsOptions {
 /** Maximum bytes of a body held in memory. Such a body can be resent if the answer is lost, and its write is quick. */
 const MOST_HELD = 1024 * 1024
 const SHORT_MS = 60_000
-/** Timeout for a long body: no lease lasts longer (`lease-watch.ts`). */
-const LONGEST_MS = 600_000
 
 /** MD5 in the notation of CouchDB's `digest` fields. */
 const digested = (hash: Hash) => `md5-${hash.digest('base64')}`
@@ -81,7 +80,7 @@ export async function attach(
     if (isSent && !(content instanceof Uint8Array)) throw new NotSent(notTwice(name))
     isSent = true
     try {
-      const options = { signal: attempt.signal, timeoutMs: isShort ? SHORT_MS : LONGEST_MS }
+      const options = { signal: attempt.signal, timeoutMs: isShort ? SHORT_MS : LONGEST_LEASE_MS }
       const rev = await database.attach(doc, name, { type, bytes: measured.bytes() }, options)
       return { kind: 'stored', rev }
     } catch (thrown) {
@@ -102,7 +101,7 @@ export async function attach(
       throw thrown instanceof NotSent ? thrown.cause : thrown
     })
     requireStored(attempt, outcome)
-    if (attempt.leaseMs === undefined) attempt.provenAt = sentAt
+    if (isShort) attempt.provenAt = sentAt
     const stub: Stub = { stub: true, content_type: type, revpos: parseInt(attempt.doc._rev), ...measured.measures() }
     const { _attachments: others } = attempt.doc
     attempt.doc = { ...attempt.doc, _attachments: { ...(isObject(others) ? others : {}), [name]: stub } }
@@ -118,11 +117,10 @@ async function prolong(writeDoc: WriteDoc, clock: Pick<Clock, 'ticks'>, attempt:
   const docstate = docstateOf(attempt.doc)
   if (!docstate?.claim) return
   const sentAt = clock.ticks()
-  const longer = withDocstate(attempt.doc, { ...docstate, claim: { ...docstate.claim, lease_ms: LONGEST_MS } })
+  const longer = withDocstate(attempt.doc, { ...docstate, claim: { ...docstate.claim, lease_ms: LONGEST_LEASE_MS } })
   const outcome = await writeDoc(attempt, longer)
   requireStored(attempt, outcome)
-  attempt.provenAt = sentAt
-  attempt.leaseMs = LONGEST_MS
+  attempt.holds(sentAt, LONGEST_LEASE_MS)
 }
 
 /** The body failed, not CouchDB: a retry is useless. */

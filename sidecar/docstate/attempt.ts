@@ -27,16 +27,16 @@ export class Attempt {
   doc: StoredDoc
   /** The document as the handler knows it: as passed to the handler, or as the handler last saved it. */
   given: Doc | undefined
-  /** Last proof that the attempt holds its claim, in ticks of the local clock. Undefined without a claim. */
+  /** Start of the lease that the attempt relies on, in ticks of the local clock. Undefined without a claim. */
   provenAt: number | undefined
+  /** This lease, milliseconds. Undefined until the claim is won. */
+  leaseMs: number | undefined
   /** The claim's field `begun`: the handler has begun, or begins at once. */
   begun = false
   /** Effects that happened in this or an earlier attempt (Message-IDs). Every later attempt must know them. */
   done: readonly string[]
   /** Results of the handler's steps, from this and earlier attempts. */
   steps: Steps
-  /** Lease of this claim if it differs from the default lease, milliseconds. */
-  leaseMs: number | undefined
   /** Start of the handler in clock ticks, and its duration in milliseconds; the duration is undefined until the end. */
   beganAt = 0
   tookMs: number | undefined
@@ -78,6 +78,12 @@ export class Attempt {
   /** Whether a later revision or a branch has arrived. The handler must not start with `doc` then. */
   get outdated(): boolean {
     return this.branched || (this.seen !== undefined && compareRevs(this.seen, this.doc._rev) > 0)
+  }
+
+  /** From now on the attempt relies on this lease. */
+  holds(provenAt: number, leaseMs: number): void {
+    this.provenAt = provenAt
+    this.leaseMs = leaseMs
   }
 
   saw(rev: string): void {

@@ -10,6 +10,7 @@ import type { CheckpointStore } from '../feed/checkpoint-store.ts'
 import type { Tracing } from '../tracing/tracing.ts'
 import type { Registry } from '../workers/registry.ts'
 import type { Partition } from '../workers/partitioning.ts'
+import type { Lease } from './claims/lease.ts'
 import type { DispatchTable } from './classify.ts'
 import type { Counters } from './counters.ts'
 import type { HandlerLimits } from './handler-limits.ts'
@@ -51,8 +52,8 @@ export interface EngineOptions {
   readonly limits?: HandlerLimits
   /** The control database: stores what all workers share about a handler. Default: this database. */
   readonly control?: Database
-  /** A claim that is not renewed for this long may be taken over by another worker. Default 30 s. */
-  readonly leaseMs?: number
+  /** The lease of claims. The engines of a process share it. Default 30 s. */
+  readonly lease?: Lease
   /** Grace period for running handlers when the sidecar stops. Default 10 s. */
   readonly graceMs?: number
   /** Time between two resyncs of all documents in handled states. Default 60 s. */

@@ -15,6 +15,7 @@ import {
 import { createReadHeld } from './claims/read-held.ts'
 import { createBranchCheck } from './claims/branch-check.ts'
 import { createClaims } from './claims/claims.ts'
+import { Lease } from './claims/lease.ts'
 import { createContest } from './claims/contest.ts'
 import { createWinClaim } from './claims/win-claim.ts'
 import { createOutcomeLog } from './outcome-log.ts'
@@ -62,7 +63,7 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
     quarantine = new Quarantine(options.clock),
     control = database,
     limits = ownLimits({ control, clock, random, log, signal }),
-    leaseMs = 30_000,
+    lease = new Lease({ leaseMs: 30_000, clock, log }),
     resyncMs = 60_000,
     heartbeatMs,
     visit,
@@ -74,12 +75,12 @@ export function createParts(options: EngineOptions, signal: AbortSignal, closing
   const ticks = () => clock.ticks()
   const waits = visit?.waits ?? createWaits(ticks)
 
-  const timeoutMs = leaseMs / 2 // an unanswered request must not make other claims expire
-  const writer = createWriter(database, { signal, timeoutMs, counts: counts.writes, turns })
-  const readHeld = createReadHeld({ turns, timeoutMs, leaseMs, clock, random, signal })
+  const leaseMs = lease.configuredMs
+  const writer = createWriter(database, { signal, timeout: lease, counts: counts.writes, turns })
+  const readHeld = createReadHeld({ turns, timeout: lease, leaseMs, clock, random, signal })
   const writeDoc = createWriteDoc({ database, writer, readHeld, leaseMs, clock, random, signal, closing, log })
   const contest = createContest({ database, writeDoc, readHeld, leaseMs, clock, random, signal })
-  const claims = createClaims({ writeDoc, contest, worker, leaseMs, clock, random })
+  const claims = createClaims({ writeDoc, contest, worker, lease, clock })
   const branchCheck = createBranchCheck({ database, readHeld, copies: visit?.copies })
   const telemetry = createTelemetry(events, database.name, ticks, counts)
   const execute = traces.handler(

@@ -96,7 +96,7 @@ export async function startWorker(
     },
     mailer: { forEntry: ({ done }) => ({ done, send }) },
     workers: createRegistry({ database: couch.db(controlDb), events, clock, random: Math.random, log }),
-    ...{ partitioning: undivided, countsOf: createDatabaseCounters(patternsOf(settings)).of, leaseMs: 30_000 },
+    ...{ partitioning: undivided, countsOf: createDatabaseCounters(patternsOf(settings)).of },
   })
   const stopping = new AbortController()
   const running = served.run(stopping.signal)

@@ -5,6 +5,7 @@ import { systemClock } from '../../sidecar/core/clock.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import type { Doc } from '../../sidecar/couch/documents.ts'
 import { serveDatabases, type ServeOptions } from '../../sidecar/databases/databases-feature.ts'
+import { Lease } from '../../sidecar/docstate/claims/lease.ts'
 import { createControl, type Control } from '../../sidecar/docstate/control.ts'
 import type { Engine } from '../../sidecar/docstate/engine.ts'
 import { createEvents } from '../../sidecar/events/channels.ts'
@@ -19,6 +20,8 @@ export interface RigOptions extends Partial<ServeOptions> {
   /** The URL of the server or of a proxy before it. */
   readonly by?: string
   readonly url?: string
+  /** Default 30 s. */
+  readonly leaseMs?: number
   /** By default, no machines and one handler that invoices paid orders. */
   readonly machines?: Machines
   readonly register?: (control: Control<Machines>, handled: string[]) => void
@@ -49,7 +52,7 @@ const undivided: Partitioning = {
 /** Serves a control database and the databases of a glob until the end of the test. */
 export function startVisits(
   prefix: string,
-  { url = couchUrl(), by = url, machines = {}, register = invoice, ...own }: RigOptions = {},
+  { url = couchUrl(), by = url, machines = {}, register = invoice, leaseMs = 30_000, ...own }: RigOptions = {},
 ) {
   const couch = createTestCouch({ url })
   const log = pino({ level: process.env.SIDECAR_LOG_LEVEL ?? 'silent' })
@@ -81,7 +84,7 @@ export function startVisits(
     workers: createRegistry({ database: seen.db(controlDb), events, clock, random, log }),
     partitioning: undivided,
     countsOf: databaseCounters.of,
-    leaseMs: 30_000,
+    lease: new Lease({ leaseMs, clock, log }),
     ...own,
     ...{ events, databases },
     jobOf: (name) =>

@@ -38,7 +38,6 @@ async function startRace(cluster: CouchCluster, killed?: number) {
       couch,
       worker,
       register,
-      leaseMs: 30_000,
       lookAgainMs: SOON,
     })
   })

@@ -6,6 +6,7 @@ import { systemClock } from '../../sidecar/core/clock.ts'
 import type { Database } from '../../sidecar/couch/database.ts'
 import type { StoredDoc } from '../../sidecar/couch/documents.ts'
 import { createControl, type Control } from '../../sidecar/docstate/control.ts'
+import { Lease } from '../../sidecar/docstate/claims/lease.ts'
 import { createEngine, type Engine, type EngineOptions } from '../../sidecar/docstate/engine.ts'
 import { createEvents } from '../../sidecar/events/channels.ts'
 import type { MailBinding } from '../../sidecar/docstate/mail.ts'
@@ -24,11 +25,17 @@ export interface Rig {
   stop(): Promise<void>
 }
 
+export interface RigOptions extends Partial<EngineOptions> {
+  readonly machines?: Machines
+  /** Default 30 s. */
+  readonly leaseMs?: number
+}
+
 /** Installs the design document, unless the database has one, and starts an engine with these handlers. */
 export async function startRig(
   database: Database,
   register: (control: Control) => void,
-  options: Partial<EngineOptions> & { readonly machines?: Machines } = {},
+  { leaseMs = 30_000, ...options }: RigOptions = {},
 ): Promise<Rig> {
   const control = createControl<Machines>(options.machines ?? {})
   register(control)
@@ -44,6 +51,7 @@ export async function startRig(
     clock: systemClock,
     random: Math.random,
     log,
+    lease: new Lease({ leaseMs, clock: options.clock ?? systemClock, log }),
     heartbeatMs: 2000, // long enough that a busy machine does not count as a dead connection
     ...options,
   })

@@ -85,6 +85,16 @@ export const delay =
     await then(exchange)
   }
 
+/** The server handles the request at once, and the client gets the answer after `ms`. */
+export const late =
+  (ms: number): Fault =>
+  async (exchange) => {
+    const answer = await exchange.forward()
+    await exchange.wait(ms)
+    await exchange.send(answer)
+    exchange.end()
+  }
+
 /** Sends the body in pieces of this many bytes, which split rows and multi-byte characters anywhere. */
 export const inPieces =
   (bytes: number): Fault =>

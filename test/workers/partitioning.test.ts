@@ -3,12 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { viewOf } from '../support/answers.ts'
 import { expect, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
-import type { EngineOptions } from '../../sidecar/docstate/engine.ts'
 import type { Registry } from '../../sidecar/workers/registry.ts'
 import { createRendezvous } from '../../sidecar/workers/rendezvous.ts'
 import { createPartitioning } from '../../sidecar/workers/partitioning.ts'
 import { expectSettled, paid, replicate } from '../docstate/conflicts/branches.ts'
-import { startRig, stateOf } from '../docstate/rig.ts'
+import { startRig, stateOf, type RigOptions } from '../docstate/rig.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { startFaultyProxy, type SeenRequest } from '../support/faulty-proxy.ts'
@@ -21,7 +20,7 @@ interface Worker {
   stop(): Promise<void>
 }
 
-type WorkerOptions = Partial<EngineOptions> & { readonly timeoutMs?: number }
+type WorkerOptions = RigOptions & { readonly timeoutMs?: number }
 
 /** A worker with a handler for paid orders. */
 async function startWorker(db: Database, name: string, options: WorkerOptions = {}): Promise<Worker> {
@@ -70,7 +69,7 @@ async function seeEachOther(workers: readonly Worker[]): Promise<void> {
 }
 
 /** No claim is renewed, and no resync runs. */
-const quiet = { leaseMs: 30_000, sweepMs: 60_000 }
+const quiet = { leaseMs: 30_000, resyncMs: 60_000 }
 
 const idsOf = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => `o${from + i}`)
 

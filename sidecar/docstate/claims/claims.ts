@@ -1,7 +1,8 @@
 import { isoTime, type Clock } from '../../core/clock.ts'
-import type { Random } from '../../core/backoff.ts'
 import { Reject } from '../../core/errors.ts'
 import type { Contest } from './contest.ts'
+import type { Lease } from './lease.ts'
+import { docstateOf } from '../classify.ts'
 import { claimed, released, versionOf } from '../outcome-documents.ts'
 import type { Attempt } from '../attempt.ts'
 import type { WriteDoc, WriteResult } from '../write-doc.ts'
@@ -30,9 +31,8 @@ export interface ClaimsOptions {
   readonly writeDoc: WriteDoc
   readonly contest: Contest
   readonly worker: string
-  readonly leaseMs: number
+  readonly lease: Pick<Lease, 'ms' | 'configuredMs'>
   readonly clock: Clock
-  readonly random: Random
 }
 
 /** Part of a lease that its holder relies on: the rest is for watchers whose clocks run faster. */
@@ -61,7 +61,7 @@ export function requireStored({ id }: Attempt, outcome: WriteResult): void {
  * lost and aborts its handler.
  */
 export function createClaims(options: ClaimsOptions): Claims {
-  const { writeDoc, contest, worker, leaseMs, clock, random } = options
+  const { writeDoc, contest, worker, lease, clock } = options
   const held = new Set<Attempt>()
   const renewing = new Set<Attempt>()
 
@@ -69,7 +69,7 @@ export function createClaims(options: ClaimsOptions): Claims {
     worker,
     token: attempt.token,
     at: isoTime(clock.now()),
-    lease_ms: leaseMs,
+    lease_ms: lease.ms,
     begun: attempt.begun,
     ...versionOf(attempt),
   })
@@ -83,25 +83,26 @@ export function createClaims(options: ClaimsOptions): Claims {
   }
 
   async function writeRenewal(attempt: Attempt): Promise<WriteResult> {
-    const sentAt = clock.ticks()
-    const outcome = await writeDoc(attempt, claimed(attempt, claimOf(attempt)))
-    if (outcome.kind === 'stored') {
-      attempt.provenAt = sentAt
-      attempt.leaseMs = undefined
-    }
+    const [sentAt, claim] = [clock.ticks(), claimOf(attempt)]
+    const renewed = () => attempt.holds(sentAt, claim.lease_ms)
+    const endsEarlier = sentAt + claim.lease_ms * BELIEVED < attempt.provenAt! + attempt.leaseMs! * BELIEVED
+    if (endsEarlier) renewed() // without an answer, it may be stored
+    const outcome = await writeDoc(attempt, claimed(attempt, claim))
+    if (outcome.kind === 'stored') renewed()
     return outcome
   }
 
   /** Checks one claim. Returns the maximum delay before the next check, milliseconds. */
   function check(attempt: Attempt): number {
     const age = clock.ticks() - attempt.provenAt!
-    const believedMs = (attempt.leaseMs ?? leaseMs) * BELIEVED
+    const believedMs = attempt.leaseMs! * BELIEVED
+    const dueIn = (part: number) => Math.min(lease.ms, attempt.leaseMs!) * part - age
     if (attempt.left) held.delete(attempt)
     else if (age >= believedMs) lose(attempt, `no renewal of the claim on ${attempt.id} succeeded in time`)
-    else if (age >= leaseMs * EARLY && !renewing.has(attempt)) {
+    else if (dueIn(EARLY) <= 0 && !renewing.has(attempt)) {
       renew(attempt).catch(() => undefined) // its retries ended: the age of the claim decides
     }
-    return (age < leaseMs * DUE ? leaseMs * DUE : believedMs) - age
+    return dueIn(DUE) > 0 ? dueIn(DUE) : believedMs - age
   }
 
   function lose(attempt: Attempt, why: string): void {
@@ -121,16 +122,17 @@ export function createClaims(options: ClaimsOptions): Claims {
         onContested()
       }
       const outcome = first.kind === 'accepted' ? await contest(attempt, base, renewed) : first
-      if (outcome.kind === 'stored') held.add(attempt)
+      if (outcome.kind === 'stored') {
+        attempt.holds(attempt.provenAt, docstateOf(attempt.doc)!.claim!.lease_ms)
+        held.add(attempt)
+      }
       return outcome
     },
 
     async begin(attempt) {
       if (attempt.begun) return true
       attempt.begun = true
-      const sentAt = clock.ticks()
-      const { kind } = await attempt.mutex(() => writeDoc(attempt, claimed(attempt, claimOf(attempt))))
-      if (kind === 'stored') attempt.provenAt = sentAt
+      const { kind } = await attempt.mutex(() => writeRenewal(attempt))
       return kind === 'stored'
     },
 
@@ -141,7 +143,7 @@ export function createClaims(options: ClaimsOptions): Claims {
 
     async keep(signal) {
       while (!signal.aborted) {
-        let waitMs = (leaseMs / 6) * (0.75 + random() / 2)
+        let waitMs = lease.configuredMs / 6 // also for a claim won meanwhile; its age decides, so no jitter is needed
         for (const attempt of held) waitMs = Math.min(waitMs, Math.max(1, check(attempt)))
         await clock.sleep(waitMs, signal).catch(() => undefined)
       }
@@ -149,7 +151,7 @@ export function createClaims(options: ClaimsOptions): Claims {
 
     proven(attempt) {
       const age = clock.ticks() - attempt.provenAt! // at two thirds renewals have failed, and little time is left
-      if (held.has(attempt) && age > (leaseMs * 2) / 3)
+      if (held.has(attempt) && age > (attempt.leaseMs! * 2) / 3)
         lose(attempt, `the claim on ${attempt.id} was not renewed in time`)
       return held.has(attempt)
     },

@@ -1,9 +1,7 @@
 import { Stillness } from '../../core/stillness.ts'
 import type { StoredDoc } from '../../couch/documents.ts'
 import type { Claim } from '../types.ts'
-
-const MIN_LEASE_MS = 1000
-const MAX_LEASE_MS = 600_000
+import { LONGEST_LEASE_MS, SHORTEST_LEASE_MS } from './lease.ts'
 
 /** Detects dead claims of other workers: their documents keep the same revision for a whole lease. */
 export class LeaseWatch {
@@ -20,7 +18,7 @@ export class LeaseWatch {
 
   /** Milliseconds until the document has kept its revision for `leases` leases; 0 if it has. */
   remaining(doc: StoredDoc, claim: Claim, leases = 1): number {
-    const leaseMs = Math.min(MAX_LEASE_MS, Math.max(MIN_LEASE_MS, claim.lease_ms))
+    const leaseMs = Math.min(LONGEST_LEASE_MS, Math.max(SHORTEST_LEASE_MS, claim.lease_ms))
     return this.#stillness.remaining(doc._id, doc._rev, leaseMs * leases)
   }
 

@@ -1,6 +1,7 @@
 import type { Backoff, Random } from '../../core/backoff.ts'
 import type { Clock } from '../../core/clock.ts'
 import { Semaphore } from '../../core/semaphore.ts'
+import type { AdaptiveTimeout } from '../../couch/adaptive-timeout.ts'
 import type { CallOptions } from '../../couch/database.ts'
 import { withRetries } from '../../couch/with-retries.ts'
 
@@ -15,8 +16,8 @@ export type ReadHeld = <T>(question: (options: CallOptions) => Promise<T>, isHel
 export interface ReadHeldOptions {
   /** Permits, shared with the writers of all databases. */
   readonly turns: Semaphore
-  /** Maximum wait for an answer. */
-  readonly timeoutMs: number
+  readonly timeout: AdaptiveTimeout
+  /** The configured lease, milliseconds. */
   readonly leaseMs: number
   readonly clock: Clock
   readonly random: Random
@@ -32,10 +33,20 @@ const TOGETHER = 4
  */
 export const heldBackoff = (leaseMs: number): Backoff => ({ baseMs: 200, capMs: Math.min(15_000, leaseMs / 6) })
 
-export function createReadHeld({ turns, timeoutMs, leaseMs, clock, random, signal }: ReadHeldOptions): ReadHeld {
+export function createReadHeld({ turns, timeout, leaseMs, clock, random, signal }: ReadHeldOptions): ReadHeld {
   const ours = new Semaphore(() => TOGETHER)
-  const options = { first: true, timeoutMs, signal }
   const retries = { clock, random, signal, backoff: heldBackoff(leaseMs) }
+
+  async function ask<T>(question: (options: CallOptions) => Promise<T>): Promise<T> {
+    let answered: (() => void) | undefined
+    const onSent = () => (answered = timeout.sent()) // of several requests the last one counts
+    try {
+      return await question({ first: true, timeoutMs: timeout.timeoutMs, signal, onSent })
+    } finally {
+      answered?.()
+    }
+  }
+
   return (question, isHeld) =>
-    withRetries(() => ours.run(() => turns.run(() => question(options), true, signal), isHeld, signal), retries)
+    withRetries(() => ours.run(() => turns.run(() => ask(question), true, signal), isHeld, signal), retries)
 }

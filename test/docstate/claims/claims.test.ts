@@ -116,13 +116,11 @@ test('a resent claim counts from its first request, because a copy may hold it s
   expect((await db.get('o'))._rev).toMatch(/^5-/) // claimed, given back, claimed, saved
 })
 
-const JITTERS = [0, 0.5, 0.999]
-
 /** The claims of a worker on a manual clock, and a function that takes one. Each write waits for `answer`. */
-function claimsOnManualClock(random: number, answer: () => Promise<void>) {
+function claimsOnManualClock(answer: () => Promise<void>, lease = { ms: 30_000, configuredMs: 30_000 }) {
   const clock = createManualClock()
   const claims = createClaims({
-    ...{ worker: 'w', leaseMs: 30_000, clock, random: () => random },
+    ...{ worker: 'w', lease, clock },
     contest: () => Promise.reject(new Error('no contest')),
     async writeDoc(attempt, doc) {
       await answer()
@@ -141,10 +139,10 @@ function claimsOnManualClock(random: number, answer: () => Promise<void>) {
   return { clock, claims, take }
 }
 
-test.each(JITTERS)('a claim is valid for nine tenths of its lease with any jitter (%d)', async (random) => {
+test('a claim is valid for nine tenths of its lease', async () => {
   const stopping = new AbortController()
   let hangs = false
-  const { clock, claims, take } = claimsOnManualClock(random, () => (hangs ? new Promise(() => {}) : Promise.resolve()))
+  const { clock, claims, take } = claimsOnManualClock(() => (hangs ? new Promise(() => {}) : Promise.resolve()))
   const attempt = await take()
   hangs = true
   const began = clock.ticks()
@@ -155,10 +153,10 @@ test.each(JITTERS)('a claim is valid for nine tenths of its lease with any jitte
   stopping.abort(new Error('over'))
 })
 
-test.each(JITTERS)('a claim is renewed after a third of its lease with any jitter (%d)', async (random) => {
+test('a claim is renewed after a third of its lease', async () => {
   const stopping = new AbortController()
   const written: number[] = []
-  const { clock, claims, take } = claimsOnManualClock(random, () => {
+  const { clock, claims, take } = claimsOnManualClock(() => {
     written.push(clock.ticks())
     return Promise.resolve()
   })
@@ -175,10 +173,72 @@ test.each(JITTERS)('a claim is renewed after a third of its lease with any jitte
   }
 })
 
+test.each([
+  ['shorter', 90_000, 30_000, 27_000],
+  ['longer', 30_000, 90_000, 27_000 - 10_000],
+])(
+  'after a renewal without an answer, the worker relies on the lease that ends first: the new one is %s',
+  async (_, firstMs, nextMs, expectedMs) => {
+    const stopping = new AbortController()
+    const lease = { ms: firstMs, configuredMs: 30_000 }
+    const sent: number[] = []
+    const { clock, claims, take } = claimsOnManualClock(() => {
+      sent.push(clock.ticks())
+      return sent.length === 1 ? Promise.resolve() : new Promise(() => {})
+    }, lease)
+    const attempt = await take()
+    lease.ms = nextMs
+    void claims.keep(stopping.signal)
+    while (!attempt.stopped) await clock.advance(10)
+    stopping.abort(new Error('over'))
+    expect(sent).toHaveLength(2)
+    const keptMs = clock.ticks() - sent[1]!
+    expect(keptMs).toBeGreaterThanOrEqual(expectedMs)
+    expect(keptMs).toBeLessThan(expectedMs + 1100)
+  },
+)
+
+test('a short renewal late in a long lease lengthens nothing', async () => {
+  const stopping = new AbortController()
+  const lease = { ms: 600_000, configuredMs: 30_000 }
+  let hangs = false
+  const { clock, claims, take } = claimsOnManualClock(() => (hangs ? new Promise(() => {}) : Promise.resolve()), lease)
+  const attempt = await take()
+  const wonAt = clock.ticks()
+  hangs = true
+  lease.ms = 30_000
+  let uploaded = () => {}
+  void attempt.mutex(() => new Promise<void>((resolve) => (uploaded = resolve)))
+  void claims.keep(stopping.signal)
+  await clock.advance(530_000)
+  uploaded() // the renewal that waits for it is sent, and not answered
+  while (!attempt.stopped) await clock.advance(10)
+  stopping.abort(new Error('over'))
+  expect(clock.ticks() - wonAt).toBeGreaterThanOrEqual(540_000)
+  expect(clock.ticks() - wonAt).toBeLessThan(540_100)
+})
+
+test('a stored renewal counts with its own lease', async () => {
+  const stopping = new AbortController()
+  const lease = { ms: 30_000, configuredMs: 30_000 }
+  let hangs = false
+  const { clock, claims, take } = claimsOnManualClock(() => (hangs ? new Promise(() => {}) : Promise.resolve()), lease)
+  const attempt = await take()
+  lease.ms = 90_000
+  void claims.keep(stopping.signal)
+  await clock.advance(10_100)
+  hangs = true
+  const renewedAt = clock.ticks()
+  while (!attempt.stopped) await clock.advance(10)
+  stopping.abort(new Error('over'))
+  expect(clock.ticks() - renewedAt).toBeGreaterThan(80_000 - 200)
+  expect(clock.ticks() - renewedAt).toBeLessThan(81_100)
+})
+
 test('claims that are due within a second are renewed together', async () => {
   const stopping = new AbortController()
   const written: number[] = []
-  const { clock, claims, take } = claimsOnManualClock(0.5, () => {
+  const { clock, claims, take } = claimsOnManualClock(() => {
     written.push(clock.ticks())
     return Promise.resolve()
   })

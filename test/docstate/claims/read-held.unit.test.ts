@@ -2,11 +2,13 @@ import { expect, test } from 'vitest'
 import { systemClock } from '../../../sidecar/core/clock.ts'
 import { Semaphore } from '../../../sidecar/core/semaphore.ts'
 import { CouchError } from '../../../sidecar/couch/couch-errors.ts'
+import type { AdaptiveTimeout } from '../../../sidecar/couch/adaptive-timeout.ts'
 import { createReadHeld } from '../../../sidecar/docstate/claims/read-held.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { createLatch } from '../rig.ts'
 
-const times = { timeoutMs: 1000, leaseMs: 30_000, clock: systemClock, random: Math.random }
+const timeout: AdaptiveTimeout = { timeoutMs: 1000, sent: () => () => undefined }
+const times = { timeout, leaseMs: 30_000, clock: systemClock, random: Math.random }
 
 test('certain claims are read first, and one database never takes all turns', async () => {
   const { signal } = new AbortController()
