@@ -36,7 +36,8 @@ export async function writeJobs(board: Board, jobs: readonly string[], groups: n
 
 /** Writes some documents for any worker, and resolves when all of them are done. */
 export async function probe(board: Board): Promise<void> {
-  const ids = Array.from({ length: 12 }, (_, i) => `safe-probe-${Math.floor(performance.now())}-${i}`)
+  const types = ['safe', 'retry']
+  const ids = Array.from({ length: 12 }, (_, i) => `${types[i % 2]}-probe-${Math.floor(performance.now())}-${i}`)
   await write(board, ids)
   await eventually(
     async () => {

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
 import { needs, startPrivateCouch, type PrivateCouch } from '../support/couchdb.ts'
 import { startCluster, type CouchCluster } from '../support/couchdb-cluster.ts'
-import { cut, cutAfterUpstream, delay, pass, refuse, type Fault } from '../support/faulty-proxy.ts'
+import { cut, cutAfterUpstream, delay, late, pass, refuse, type Fault } from '../support/faulty-proxy.ts'
 import { probe, type Board } from './jobs.ts'
 import { seeded } from './seeded.ts'
 import { LEASE_MS, wrongClock, type Worker } from './trio.ts'
@@ -52,13 +52,13 @@ export type Mishap = (victim: Worker, world: World) => Promise<void>
 const FAULTS_MS = 3000
 
 /** Applies these faults to the requests of a sidecar for a while. */
-export async function withFaults({ proxy }: Worker, choose: () => Fault): Promise<void> {
+export async function withFaults({ proxy }: Worker, choose: () => Fault, forMs = FAULTS_MS): Promise<void> {
   proxy.plan(choose)
-  await sleep(FAULTS_MS)
+  await sleep(forMs)
   proxy.plan(() => undefined)
 }
 
-/** Runs a mishap, then waits until some jobs are done. */
+/** Runs a mishap, then waits until some jobs are done, of safe and of unsafe handlers. */
 export async function endure<S extends World & { readonly board: Board }>(
   name: string,
   mishap: (victim: Worker, scene: S) => Promise<void>,
@@ -93,6 +93,9 @@ export const mishaps: Readonly<Record<string, Mishap>> = {
   async 'errors, cuts and delays'(victim, { random }) {
     const faults = [refuse(500), refuse(503), refuse(429), cut, cutAfterUpstream, delay(500), pass, pass]
     await withFaults(victim, () => pick(random, faults))
+  },
+  async 'answers later than the lease'(victim) {
+    await withFaults(victim, () => late(1.5 * LEASE_MS), 5 * LEASE_MS)
   },
   async 'connections dropped'(victim) {
     victim.proxy.dropConnections()

@@ -56,7 +56,8 @@ export function expectOutcomes(docs: readonly StoredDoc[], effects: readonly Eff
     console.log(JSON.stringify(effects.filter(({ doc }) => doc === id)))
   }
   for (const { type, lost, skipped, twice, otherKeys } of outcomes) {
-    expect(lost, `${type}: lost documents`).toEqual([])
+    const first = docs.find(({ _id }) => _id === lost[0])
+    expect(lost, `${type}: lost documents; the first: ${JSON.stringify(first)}`).toEqual([])
     expect(skipped, `${type}: documents done without an effect`).toEqual([])
     expect(otherKeys, `${type}: effects with another key`).toEqual([])
     if (type === 'park') expect(twice, 'park: documents run twice').toEqual([])
