@@ -77,6 +77,8 @@ function readSecret(name: SettingName, path: string, faults: string[]): string |
   }
 }
 
+const PREFIX = 'SIDECAR_'
+
 /**
  * Finds unknown names that were meant for the sidecar. All `SIDECAR_` names belong to it. `COUCHDB_` and `SMTP_` belong
  * to others too (CouchDB's own image, Kubernetes' service links). With these prefixes, only near misses count.
@@ -84,9 +86,10 @@ function readSecret(name: SettingName, path: string, faults: string[]): string |
 function misspelt(variables: Variables, from: string): string[] {
   const known = settingNames.flatMap((name) => (infoOf(name).secret ? [name, `${name}_FILE`] : [name]))
   return Object.keys(variables).flatMap((name) => {
-    const ours = /^SIDECAR_/i.test(name)
+    const ours = name.toUpperCase().startsWith(PREFIX)
     if (known.includes(name) || !(ours || /^(COUCHDB|SMTP)_?/i.test(name))) return []
-    const suggestion = nearest(name.toUpperCase(), known, ours ? 6 : 2)
+    const most = ours ? Math.floor((name.length - PREFIX.length) / 2) : 2
+    const suggestion = nearest(name.toUpperCase(), known, most)
     if (!suggestion && !ours) return []
     const hint = suggestion ? `did you mean ${suggestion}?` : 'no such setting exists'
     return [`${name}: expected the name of a setting, got an unknown one from ${from}; ${hint}`]

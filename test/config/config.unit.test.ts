@@ -163,9 +163,13 @@ describe('a fault', () => {
     expect(faultsOf({ env })).toEqual([])
   })
 
-  it('names an unknown setting that resembles no other', () => {
-    expect(faultsOf({ env: { SIDECAR_QUANTUM_FLUX: '1' } })[0]).toMatch(/SIDECAR_QUANTUM_FLUX: .*no such setting/)
-  })
+  it.each(['SIDECAR_QUANTUM_FLUX', 'SIDECAR_WROKER', 'SIDECAR_X', 'SIDECAR_'])(
+    'names an unknown setting that resembles no other: %s',
+    (name) => {
+      expect(faultsOf({ env: { [name]: '1' } })[0]).toContain(`${name}: expected the name of a setting`)
+      expect(faultsOf({ env: { [name]: '1' } })[0]).toContain('no such setting')
+    },
+  )
 
   it('names the source of the value', () => {
     const envFile = file('.env', 'SIDECAR_PORT=nope')
