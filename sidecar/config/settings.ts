@@ -180,7 +180,7 @@ export const settings = z.object({
     argument: 'size',
     meaning: 'maximum bytes of documents in flight, for all databases together; one handler uses at most half of it',
   }),
-  SIDECAR_LEASE: described(duration('1s').prefault('30s'), {
+  SIDECAR_LEASE: described(duration('1s', '10m').prefault('30s'), {
     argument: 'time',
     meaning:
       'a claim that is not renewed for this long, or longer while CouchDB answers slowly, may be taken over by another worker; a worker without a heartbeat for half this time counts as dead',

@@ -27,11 +27,14 @@ export const whole = (from: number, to: number) => {
 }
 
 /** A duration such as `24h`, in milliseconds. */
-export const duration = (from: string) =>
-  parsed(`a time of at least ${from}, such as 90s, 30m or 24h`, (text) => {
+export const duration = (from: string, to?: string) => {
+  const [leastMs, mostMs] = [parseDuration(from)!, to === undefined ? Infinity : parseDuration(to)!]
+  const expected = to === undefined ? `of at least ${from}, such as 90s, 30m or 24h` : `from ${from} to ${to}`
+  return parsed(`a time ${expected}`, (text) => {
     const ms = parseDuration(text)
-    return ms !== undefined && ms >= (parseDuration(from) ?? 0) ? ms : undefined
+    return ms !== undefined && ms >= leastMs && ms <= mostMs ? ms : undefined
   })
+}
 
 /** A size such as `16mb`, in bytes. */
 export const bytes = (from: string) =>

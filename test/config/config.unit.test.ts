@@ -127,6 +127,7 @@ describe('a fault', () => {
     ['SIDECAR_MAIL_FROM', 'nobody', 'an address such as sidecar@example.com'],
     ['SIDECAR_MAIL_FROM', 'a@b.c, d@e.f', 'an address such as sidecar@example.com'],
     ['SMTP_URL', 'http://mail.example.com', 'an address such as smtp://'],
+    ['SIDECAR_LEASE', '20m', 'a time from 1s to 10m'],
     ['COUCHDB_URL', 'couch:5984', 'an address such as http://'],
   ])('names the setting, the expected value and the actual value: %s=%s', (name, value, expected) => {
     const [fault, ...others] = faultsOf({ env: { [name]: value } })
