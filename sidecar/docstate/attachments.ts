@@ -96,12 +96,10 @@ export async function attach(
   await attempt.mutex(async () => {
     attempt.signal.throwIfAborted()
     if (!isShort) await prolong(writeDoc, clock, attempt)
-    const sentAt = clock.ticks()
     const outcome = await writeDoc(attempt, attempt.doc, { write }).catch((thrown: unknown) => {
       throw thrown instanceof NotSent ? thrown.cause : thrown
     })
     requireStored(attempt, outcome)
-    if (isShort) attempt.provenAt = sentAt
     const stub: Stub = { stub: true, content_type: type, revpos: parseInt(attempt.doc._rev), ...measured.measures() }
     const { _attachments: others } = attempt.doc
     attempt.doc = { ...attempt.doc, _attachments: { ...(isObject(others) ? others : {}), [name]: stub } }
@@ -120,7 +118,7 @@ async function prolong(writeDoc: WriteDoc, clock: Pick<Clock, 'ticks'>, attempt:
   const longer = withDocstate(attempt.doc, { ...docstate, claim: { ...docstate.claim, lease_ms: LONGEST_LEASE_MS } })
   const outcome = await writeDoc(attempt, longer)
   requireStored(attempt, outcome)
-  attempt.holds(sentAt, LONGEST_LEASE_MS)
+  if (outcome.kind === 'stored') attempt.holds(sentAt, LONGEST_LEASE_MS)
 }
 
 /** The body failed, not CouchDB: a retry is useless. */

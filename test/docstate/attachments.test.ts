@@ -6,9 +6,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { Database } from '../../sidecar/couch/database.ts'
 import type { Doc } from '../../sidecar/couch/documents.ts'
+import { LONGEST_LEASE_MS } from '../../sidecar/docstate/claims/lease.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
 import { cutAfterUpstream, startFaultyProxy } from '../support/faulty-proxy.ts'
+import { accepted } from './claims/accepted.ts'
 import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
 
 const photo = { content_type: 'image/jpeg', data: Buffer.from('a photo').toString('base64') }
@@ -22,6 +24,14 @@ const read = async (db: Database, name: string, id = 'o') => {
 
 const reaches = (db: Database, state: string, id = 'o') =>
   eventually(async () => expect(await stateOf(db, id)).toBe(state))
+
+/** A part each second. */
+async function* slowly(part: Buffer, times: number) {
+  for (let i = 0; i < times; i++) {
+    yield part
+    await sleep(1000)
+  }
+}
 
 test.each(['safe', 'unsafe'] as const)('a %s handler reads an attachment and adds others', async (mode) => {
   const db = await freshDb('attachments')
@@ -64,18 +74,12 @@ test('a stream that takes longer than the lease keeps its claim, also afterwards
   const db = await freshDb('attachments')
   const part = randomBytes(MEGABYTE)
   let [runs, isLost] = [0, false]
-  async function* slowly() {
-    for (let i = 0; i < 9; i++) {
-      yield part
-      await sleep(1000)
-    }
-  }
   await startRig(
     db,
     (control) =>
       control.unsafe('order', 'paid', async (doc, ctx) => {
         runs += 1
-        await ctx.attach('long', slowly())
+        await ctx.attach('long', slowly(part, 9))
         await sleep(2000) // the claim is renewed meanwhile
         isLost = ctx.signal.aborted
         return { ...doc, state: 'shipped' }
@@ -92,6 +96,24 @@ test('a stream that takes longer than the lease keeps its claim, also afterwards
       .digest('hex'),
   ).toBe(hash.digest('hex'))
   expect({ runs, isLost }).toEqual({ runs: 1, isLost: false })
+})
+
+test('a stream whose longer lease a minority of the copies stored keeps only the lease that is proven', async () => {
+  const db = await freshDb('attachments')
+  const proxy = await startFaultyProxy()
+  proxy.next(accepted, ({ body }) => body.includes(`"lease_ms":${LONGEST_LEASE_MS}`))
+  let isLost: boolean | undefined
+  await startRig(
+    createTestCouch({ url: proxy.url }).db(db.name),
+    (control) =>
+      control.unsafe('order', 'paid', async (doc, ctx) => {
+        await ctx.attach('long', slowly(randomBytes(MEGABYTE), 12)).finally(() => (isLost = ctx.signal.aborted))
+        return { ...doc, state: 'shipped' }
+      }),
+    { leaseMs: 5000 },
+  )
+  await db.put(order)
+  await eventually(() => expect(isLost).toBe(true))
 })
 
 test('a client’s edit and attachment during the handler are kept', async () => {
