@@ -2,7 +2,7 @@
 import { channelsHere, type Here } from './channels/here.ts'
 import { isOwn, type ChannelDoc } from './control/control-documents.ts'
 import type { View } from './control/view.ts'
-import type { Syncs } from './engine.ts'
+import { NO_SYNCS, type Syncs } from './engine.ts'
 import { registrationStatus } from './registration/registration.ts'
 import { OFF, type ChannelStatus, type Status, type SyncStatus } from './client-status.ts'
 import type { Kept } from './store.ts'
@@ -22,15 +22,16 @@ export function snapshotOf(kept: Kept, view: View, syncs: Syncs): Status {
     return { user: _id, name: name ?? _id, state, isThis: _id === user }
   })
   const here = channelsHere(kept, view)
+  const syncing = kept.registration?.state === 'active' ? syncs : NO_SYNCS // syncs of a revoked device are ending
   const channels = view.channels.map((channel) => {
     const { _id: id } = channel
-    return channelStatus(channel, here(channel), view.subscription(id)?.from, syncs.channels[id] ?? OFF)
+    return channelStatus(channel, here(channel), view.subscription(id)?.from, syncing.channels[id] ?? OFF)
   })
-  const all = [syncs.control, ...Object.values(syncs.channels)]
+  const all = [syncing.control, ...Object.values(syncing.channels)]
   return {
     registration: registrationStatus(kept.registration, syncs.failure),
     online: ![syncs.failure?.code, ...all.map(({ state }) => state)].includes('offline'),
-    control: syncs.control,
+    control: syncing.control,
     channels: channels.sort(byName),
     devices: devices.sort(byName),
   }
