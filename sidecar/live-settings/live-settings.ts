@@ -62,7 +62,8 @@ export interface LiveSettings {
 
 /** Mean interval of reads without a trigger. */
 const NOW_AND_THEN_MS = 60_000
-const LOOK_TIMEOUT_MS = 10_000
+/** A read that is not answered within this time is sent once more. Milliseconds. */
+const LOOK_BEGINS_MS = 10_000
 const SLOWLY_MS = 30_000
 const BACKOFF = { baseMs: 250, capMs: 15_000 }
 
@@ -103,7 +104,7 @@ export function createLiveSettings(options: LiveSettingsOptions): LiveSettings {
   }
 
   async function look(signal: AbortSignal): Promise<void> {
-    const docs = await database.getMany(ids, { signal, timeoutMs: LOOK_TIMEOUT_MS })
+    const docs = await database.getMany(ids, { signal, beginsWithinMs: LOOK_BEGINS_MS })
     const found = new Map(docs.map((doc) => [doc._id, doc]))
     for (const part of parts) current.take(part, found.get(settingsId(part)))
     nowKnown()

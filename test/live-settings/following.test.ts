@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest'
 import { createAgain, deleteDb, makeAgain, needs } from '../support/couchdb.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually, PATIENCE_MS } from '../support/eventually.ts'
 import {
   cut,
   cutAfterBytes,
   inject,
   inPieces,
+  late,
   refuse,
   silence,
   type Fault,
@@ -168,6 +169,17 @@ test.each([
   expect(looks()).toBeGreaterThan(before)
   expect(now()).toEqual({ ...defaults, max_event_delay: 50 })
   proxy.plan(() => undefined)
+})
+
+test('the settings are known, late, if each read takes longer than ten seconds', async () => {
+  const { proxy, live, stop } = await createLiveBehindProxy()
+  proxy.plan((request) => (isLook(request) ? late(11_000) : undefined))
+  const ending = new AbortController()
+  const running = live.run(ending.signal)
+  await live.whenKnown(AbortSignal.timeout(PATIENCE_MS))
+  ending.abort(new Error('enough'))
+  await running
+  await stop()
 })
 
 test.each<[string, (request: SeenRequest) => boolean]>([
