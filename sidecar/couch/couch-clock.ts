@@ -9,8 +9,8 @@ export interface DateReceiver {
   receive(date: string, sentAt: number): void
 }
 
-/** Precision of a `Date` header: it has whole seconds only. */
-const PRECISION_MS = 1000
+/** Maximum age of a `Date` header: it has whole seconds only, and CouchDB sets it once a second. */
+const PRECISION_MS = 2000
 /** Consecutive answers that must differ before the clock changes: a proxy with a wrong clock may send one. */
 const IN_A_ROW = 2
 /** Minimum change of the difference that is logged. */
@@ -19,8 +19,8 @@ const NOTABLE_MS = 10_000
 /**
  * CouchDB's time, from the `Date` headers of its answers. All workers write times into documents by this clock: the
  * times agree even if a machine's clock is wrong. The clock starts with the machine's time, but does not jump with it.
- * It changes only if an answer proves it wrong, given the response time and the one-second precision of `Date`. After
- * a change it is never ahead of CouchDB's. Due work may at first be up to a second late, but never early.
+ * It changes only if an answer proves it wrong, given the response time and the two-second precision of `Date`. After
+ * a change it is never ahead of CouchDB's. Due work may at first be up to two seconds late, but never early.
  */
 export function createCouchClock(clock: Clock, log: Logger): Clock & DateReceiver {
   const offset = () => clock.now() - clock.ticks()
