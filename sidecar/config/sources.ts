@@ -88,7 +88,7 @@ function misspelt(variables: Variables, from: string): string[] {
   return Object.keys(variables).flatMap((name) => {
     const ours = name.toUpperCase().startsWith(PREFIX)
     if (known.includes(name) || !(ours || /^(COUCHDB|SMTP)_?/i.test(name))) return []
-    const most = ours ? Math.floor((name.length - PREFIX.length) / 2) : 2
+    const most = ours ? Math.min(6, Math.floor((name.length - PREFIX.length) / 2)) : 2
     const suggestion = nearest(name.toUpperCase(), known, most)
     if (!suggestion && !ours) return []
     const hint = suggestion ? `did you mean ${suggestion}?` : 'no such setting exists'
