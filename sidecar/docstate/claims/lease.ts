@@ -21,8 +21,8 @@ const ANSWERS = 6
 /** Maximum lease and timeout that slow answers cause; configured ones may be longer. */
 const MOST_LEASE_MS = 240_000
 const MOST_TIMEOUT_MS = 60_000
-/** The slowest answer counts for one to two periods of this many configured leases. */
-const PERIOD = 10
+/** The slowest answer counts for one to two periods. A period lasts this many configured leases, or current ones. */
+const PERIOD = { configured: 10, current: 2 }
 
 /**
  * The lease of new claims: as configured, or longer while CouchDB answers slowly. A request about a claim waits at most
@@ -49,8 +49,7 @@ export class Lease implements AdaptiveTimeout {
   /** The lease of a claim that is written now, milliseconds. */
   get ms(): number {
     this.#beginPeriod()
-    const neededMs = Math.ceil(ANSWERS * Math.max(this.#slowest, this.#slowestBefore))
-    return Math.max(this.configuredMs, Math.min(MOST_LEASE_MS, neededMs))
+    return this.#current()
   }
 
   /** Half of the shortest lease that a claim may have now. */
@@ -63,8 +62,13 @@ export class Lease implements AdaptiveTimeout {
 
   sent(): () => void {
     const { clock } = this.#options
-    const at = clock.ticks()
-    return () => this.#took(clock.ticks() - at)
+    const [at, mostMs] = [clock.ticks(), this.timeoutMs]
+    return () => this.#took(Math.min(mostMs, clock.ticks() - at)) // more, if this process was paused
+  }
+
+  #current(): number {
+    const neededMs = Math.ceil(ANSWERS * Math.max(this.#slowest, this.#slowestBefore))
+    return Math.max(this.configuredMs, Math.min(MOST_LEASE_MS, neededMs))
   }
 
   #took(ms: number): void {
@@ -83,7 +87,8 @@ export class Lease implements AdaptiveTimeout {
 
   #beginPeriod(): void {
     const now = this.#options.clock.ticks()
-    const periods = (now - this.#periodBegan) / (this.configuredMs * PERIOD)
+    const periodMs = Math.max(PERIOD.configured * this.configuredMs, PERIOD.current * this.#current())
+    const periods = (now - this.#periodBegan) / periodMs
     if (periods <= 1) return
     this.#slowestBefore = periods > 2 ? 0 : this.#slowest
     this.#slowest = 0

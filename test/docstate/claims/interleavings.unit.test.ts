@@ -9,6 +9,7 @@ import type { Machines } from '../../../ddocs/machine.ts'
 import type { Clock } from '../../../sidecar/core/clock.ts'
 import type { Database } from '../../../sidecar/couch/database.ts'
 import { createControl } from '../../../sidecar/docstate/control.ts'
+import { Lease } from '../../../sidecar/docstate/claims/lease.ts'
 import { createParts } from '../../../sidecar/docstate/parts.ts'
 import type { EngineOptions } from '../../../sidecar/docstate/engine-options.ts'
 import { createEvents } from '../../../sidecar/events/channels.ts'
@@ -72,7 +73,8 @@ function startWorker({ database, worker, travel, log, onRun, stop }: WorkerOptio
     throw new Error('not in this test')
   }
   const options: EngineOptions = {
-    ...{ database, table: control, worker, clock, log, leaseMs: LEASE_MS, random: seeded(1) },
+    ...{ database, table: control, worker, clock, log, random: seeded(1) },
+    lease: new Lease({ leaseMs: LEASE_MS, clock, log }),
     ...{ events: createEvents({ log }), workers: {} as EngineOptions['workers'] },
     mailer: { forEntry: ({ done }) => ({ done, send: none }) },
   }

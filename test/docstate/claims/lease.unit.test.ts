@@ -97,6 +97,27 @@ test('answers that stay slow keep the lease long', async () => {
   }
 })
 
+test('a pause of the process during a request counts as its timeout', async () => {
+  const { lease, clock } = setUp()
+  const over = lease.sent()
+  await clock.advance(10 * MINUTE_MS)
+  over()
+  expect(lease.ms).toBe(90_000)
+})
+
+test('a short lease grows until answers that take 25 s arrive in time', async () => {
+  const { lease, request } = setUp(1000)
+  let tries = 0
+  while (lease.timeoutMs < 25_000) {
+    await request(25_000)
+    expect(++tries).toBeLessThan(100)
+  }
+  for (let i = 0; i < 20; i++) {
+    await request(25_000)
+    expect(lease.timeoutMs).toBeGreaterThan(25_000)
+  }
+})
+
 test('a warning says once that CouchDB has become slow', async () => {
   const { clock, request, warnings } = setUp()
   const slow = { tookMs: 10_000, leaseMs: 60_000 }

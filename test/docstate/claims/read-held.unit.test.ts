@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../sidecar/core/clock.ts'
+import type { CallOptions } from '../../../sidecar/couch/database.ts'
 import { Semaphore } from '../../../sidecar/core/semaphore.ts'
 import { CouchError } from '../../../sidecar/couch/couch-errors.ts'
 import type { AdaptiveTimeout } from '../../../sidecar/couch/adaptive-timeout.ts'
@@ -44,6 +45,29 @@ test('an abort rejects waiting requests and releases their turns', async () => {
   expect(await Promise.all(waiting)).toEqual(waiting.map(() => 'it is over'))
   turns.leave()
   await turns.enter()
+})
+
+test('the time of each request is measured, also without an answer', async () => {
+  const { signal } = new AbortController()
+  const events: string[] = []
+  const measuring: AdaptiveTimeout = {
+    timeoutMs: 1000,
+    sent() {
+      events.push('sent')
+      return () => void events.push('over')
+    },
+  }
+  const ask = createReadHeld({ turns: new Semaphore(() => 1), ...times, timeout: measuring, signal })
+  const question = async ({ onSent }: CallOptions, failure?: Error) => {
+    onSent?.()
+    events.push('asked')
+    await Promise.resolve()
+    if (failure) throw failure
+  }
+  await ask((options) => question(options))
+  const refused = new Error('not to be repeated')
+  await expect(ask((options) => question(options, refused))).rejects.toBe(refused)
+  expect(events).toEqual(['sent', 'asked', 'over', 'sent', 'asked', 'over'])
 })
 
 test('a question is repeated at least each sixth of the lease, and each 15 s', async () => {
