@@ -10,7 +10,7 @@ import type { StoredDoc } from '../couch/documents.ts'
 import { isCouchError } from '../couch/couch-errors.ts'
 import { writtenFrom, type Written } from '../couch/written.ts'
 import type { Attempt } from './attempt.ts'
-import { requireStored } from './claims/claims.ts'
+import { DUE, requireStored } from './claims/claims.ts'
 import { LONGEST_LEASE_MS } from './claims/lease.ts'
 import { docstateOf } from './classify.ts'
 import { withDocstate } from './outcome-documents.ts'
@@ -93,9 +93,17 @@ export async function attach(
     }
   }
 
+  /** Other renewals wait for this write, and for all that the handler began together with it. */
+  async function renewFirst(): Promise<void> {
+    const { leaseMs, provenAt } = attempt
+    const isDue = leaseMs !== undefined && clock.ticks() - provenAt! >= leaseMs * DUE
+    if (!isShort) await renew(writeDoc, clock, attempt, LONGEST_LEASE_MS)
+    else if (isDue) await renew(writeDoc, clock, attempt, leaseMs)
+  }
+
   await attempt.mutex(async () => {
     attempt.signal.throwIfAborted()
-    if (!isShort) await prolong(writeDoc, clock, attempt)
+    await renewFirst()
     const outcome = await writeDoc(attempt, attempt.doc, { write }).catch((thrown: unknown) => {
       throw thrown instanceof NotSent ? thrown.cause : thrown
     })
@@ -111,14 +119,19 @@ function check(given: unknown, isFit: (text: string) => boolean, expected: strin
   throw new Reject('bad_attachment', `ctx.attach: expected ${expected}, got ${inspect(given, SHOWN)}`)
 }
 
-async function prolong(writeDoc: WriteDoc, clock: Pick<Clock, 'ticks'>, attempt: Attempt): Promise<void> {
+async function renew(
+  writeDoc: WriteDoc,
+  clock: Pick<Clock, 'ticks'>,
+  attempt: Attempt,
+  leaseMs: number,
+): Promise<void> {
   const docstate = docstateOf(attempt.doc)
   if (!docstate?.claim) return
   const sentAt = clock.ticks()
-  const longer = withDocstate(attempt.doc, { ...docstate, claim: { ...docstate.claim, lease_ms: LONGEST_LEASE_MS } })
+  const longer = withDocstate(attempt.doc, { ...docstate, claim: { ...docstate.claim, lease_ms: leaseMs } })
   const outcome = await writeDoc(attempt, longer)
   requireStored(attempt, outcome)
-  if (outcome.kind === 'stored') attempt.holds(sentAt, LONGEST_LEASE_MS)
+  if (outcome.kind === 'stored') attempt.holds(sentAt, leaseMs)
 }
 
 /** The body failed, not CouchDB: a retry is useless. */

@@ -9,7 +9,7 @@ import type { Doc } from '../../sidecar/couch/documents.ts'
 import { LONGEST_LEASE_MS } from '../../sidecar/docstate/claims/lease.ts'
 import { createTestCouch, freshDb } from '../support/couchdb.ts'
 import { eventually } from '../support/eventually.ts'
-import { cutAfterUpstream, startFaultyProxy } from '../support/faulty-proxy.ts'
+import { cutAfterUpstream, delay, startFaultyProxy } from '../support/faulty-proxy.ts'
 import { accepted } from './claims/accepted.ts'
 import { createLatch, docstateIn, startRig, stateOf } from './rig.ts'
 
@@ -96,6 +96,25 @@ test('a stream that takes longer than the lease keeps its claim, also afterwards
       .digest('hex'),
   ).toBe(hash.digest('hex'))
   expect({ runs, isLost }).toEqual({ runs: 1, isLost: false })
+})
+
+test('short attachments that a handler stores together keep the claim beyond its lease', async () => {
+  const db = await freshDb('attachments')
+  const proxy = await startFaultyProxy()
+  const names = Array.from({ length: 12 }, (_, i) => `page-${i}`)
+  proxy.plan(({ method, path }) => (method === 'PUT' && path.includes('/page-') ? delay(700) : undefined))
+  await startRig(
+    createTestCouch({ url: proxy.url }).db(db.name),
+    (control) =>
+      control.unsafe('order', 'paid', async (doc, ctx) => {
+        await Promise.all(names.map((name) => ctx.attach(name, name)))
+        return { ...doc, state: 'shipped' }
+      }),
+    { leaseMs: 5000 },
+  )
+  await db.put(order)
+  await reaches(db, 'shipped')
+  expect(Object.keys((await db.get<Doc>('o'))._attachments as object).sort()).toEqual([...names].sort())
 })
 
 test('a stream whose longer lease a minority of the copies stored keeps only the lease that is proven', async () => {

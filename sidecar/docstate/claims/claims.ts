@@ -2,7 +2,6 @@ import { isoTime, type Clock } from '../../core/clock.ts'
 import { Reject } from '../../core/errors.ts'
 import type { Contest } from './contest.ts'
 import type { Lease } from './lease.ts'
-import { docstateOf } from '../classify.ts'
 import { claimed, released, versionOf } from '../outcome-documents.ts'
 import type { Attempt } from '../attempt.ts'
 import type { WriteDoc, WriteResult } from '../write-doc.ts'
@@ -38,7 +37,7 @@ export interface ClaimsOptions {
 /** Part of a lease that its holder relies on: the rest is for watchers whose clocks run faster. */
 const BELIEVED = 0.9
 /** Part of a lease after which a claim is renewed at the latest. */
-const DUE = 1 / 3
+export const DUE = 1 / 3
 /** Part of a lease after which a claim is renewed together with one that is due: they share a request. */
 const EARLY = 0.3
 
@@ -113,7 +112,12 @@ export function createClaims(options: ClaimsOptions): Claims {
   return {
     async take(attempt, onContested, onUnsure) {
       const base = attempt.doc._rev
-      const renewed = () => claimed(attempt, claimOf(attempt))
+      let leaseMs = lease.ms
+      const renewed = () => {
+        const claim = claimOf(attempt)
+        leaseMs = claim.lease_ms
+        return claimed(attempt, claim)
+      }
       attempt.provenAt = clock.ticks()
       attempt.begun = true
       const first = await writeDoc(attempt, renewed(), { onUnsure })
@@ -123,7 +127,7 @@ export function createClaims(options: ClaimsOptions): Claims {
       }
       const outcome = first.kind === 'accepted' ? await contest(attempt, base, renewed) : first
       if (outcome.kind === 'stored') {
-        attempt.holds(attempt.provenAt, docstateOf(attempt.doc)!.claim!.lease_ms)
+        attempt.holds(attempt.provenAt, leaseMs)
         held.add(attempt)
       }
       return outcome
