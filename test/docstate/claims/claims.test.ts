@@ -139,12 +139,18 @@ function claimsOnManualClock(answer: () => Promise<void>, lease = { ms: 30_000, 
   return { clock, claims, take }
 }
 
+/** As `claimsOnManualClock`; after `hang`, no write is answered. */
+function claimsThatHang(lease?: { ms: number; configuredMs: number }) {
+  let answer = () => Promise.resolve()
+  const hang = () => void (answer = () => new Promise(() => {}))
+  return { ...claimsOnManualClock(() => answer(), lease), hang }
+}
+
 test('a claim is valid for nine tenths of its lease', async () => {
   const stopping = new AbortController()
-  let hangs = false
-  const { clock, claims, take } = claimsOnManualClock(() => (hangs ? new Promise(() => {}) : Promise.resolve()))
+  const { clock, claims, take, hang } = claimsThatHang()
   const attempt = await take()
-  hangs = true
+  hang()
   const began = clock.ticks()
   void claims.keep(stopping.signal)
   while (!attempt.stopped) await clock.advance(10)
@@ -201,11 +207,10 @@ test.each([
 test('a short renewal late in a long lease lengthens nothing', async () => {
   const stopping = new AbortController()
   const lease = { ms: 600_000, configuredMs: 30_000 }
-  let hangs = false
-  const { clock, claims, take } = claimsOnManualClock(() => (hangs ? new Promise(() => {}) : Promise.resolve()), lease)
+  const { clock, claims, take, hang } = claimsThatHang(lease)
   const attempt = await take()
   const wonAt = clock.ticks()
-  hangs = true
+  hang()
   lease.ms = 30_000
   let uploaded = () => {}
   void attempt.mutex(() => new Promise<void>((resolve) => (uploaded = resolve)))
@@ -221,13 +226,12 @@ test('a short renewal late in a long lease lengthens nothing', async () => {
 test('a stored renewal counts with its own lease', async () => {
   const stopping = new AbortController()
   const lease = { ms: 30_000, configuredMs: 30_000 }
-  let hangs = false
-  const { clock, claims, take } = claimsOnManualClock(() => (hangs ? new Promise(() => {}) : Promise.resolve()), lease)
+  const { clock, claims, take, hang } = claimsThatHang(lease)
   const attempt = await take()
   lease.ms = 90_000
   void claims.keep(stopping.signal)
   await clock.advance(10_100)
-  hangs = true
+  hang()
   const renewedAt = clock.ticks()
   while (!attempt.stopped) await clock.advance(10)
   stopping.abort(new Error('over'))
