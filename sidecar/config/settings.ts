@@ -183,7 +183,7 @@ export const settings = z.object({
   SIDECAR_LEASE: described(duration('1s', '10m').prefault('30s'), {
     argument: 'time',
     meaning:
-      'a claim that is not renewed for this long (at most 10m, longer while CouchDB answers slowly) may be taken over by another worker; a worker without a heartbeat for half this time counts as dead',
+      'at most 10m: a claim that is not renewed for this long, or longer while CouchDB answers slowly, may be taken over by another worker; a worker without a heartbeat for half this time counts as dead',
   }),
   SIDECAR_GRACE: described(duration('0s').prefault('10s'), {
     argument: 'time',

@@ -59,7 +59,8 @@ export async function readAttachment(
 
 /**
  * Stores an attachment of an attempt's document in a separate write, which keeps the claim. Claim renewals wait for
- * this write. So a long body first extends the lease to the maximum duration of its upload.
+ * this write. So it first renews a claim that is due; a long body extends the lease to the maximum duration of its
+ * upload.
  */
 export async function attach(
   { database, writeDoc, clock }: AttachmentsOptions,
@@ -128,8 +129,8 @@ async function renew(
   const docstate = docstateOf(attempt.doc)
   if (!docstate?.claim) return
   const sentAt = clock.ticks()
-  const longer = withDocstate(attempt.doc, { ...docstate, claim: { ...docstate.claim, lease_ms: leaseMs } })
-  const outcome = await writeDoc(attempt, longer)
+  const renewed = withDocstate(attempt.doc, { ...docstate, claim: { ...docstate.claim, lease_ms: leaseMs } })
+  const outcome = await writeDoc(attempt, renewed)
   requireStored(attempt, outcome)
   if (outcome.kind === 'stored') attempt.holds(sentAt, leaseMs)
 }

@@ -28,8 +28,8 @@ export interface ReadHeldOptions {
 const TOGETHER = 4
 
 /**
- * Waits between tries that concern a claim: at most a sixth of its lease, since little of it may be left when CouchDB is
- * back.
+ * Waits between tries that concern a claim: at most a sixth of the configured lease, since little of it may be left when
+ * CouchDB is back.
  */
 export const heldBackoff = (leaseMs: number): Backoff => ({ baseMs: 200, capMs: Math.min(15_000, leaseMs / 6) })
 
